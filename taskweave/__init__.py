@@ -1,0 +1,1 @@
+"""TaskWeave simulates an organization for a year with language-model agents."""

@@ -1,0 +1,1 @@
+"""Durable, deterministic concurrency: promises, the journal, the gateway and the clock.  Knows nothing of organizations."""

@@ -1,0 +1,114 @@
+"""What can go wrong, as one tree.  Each class is named for the trouble and says what, where and what to do.
+
+    TaskWeaveError
+    ├── BadInput                exit 2   what a person gave cannot be used
+    │   ├── OrganizationInvalid          the organization file, every problem at once
+    │   ├── IncidentInvalid              an incident file
+    │   ├── PromptInvalid                a prompt file, or its variables
+    │   └── RunRefused                   the run folder: locked, exists, missing, finished, in the past
+    ├── Stopped                          the run ended early and can be resumed
+    │   ├── BudgetReached       exit 3
+    │   ├── BackboneOut         exit 75  outage, wrong key, no quota, unknown model, disk full
+    │   └── Interrupted         exit 130
+    ├── Divergence              exit 5   re-execution gave another week than the journal holds
+    ├── Transient                        one attempt failed and may be tried again; never leaves the gateway
+    ├── Refused                          the provider will not take this endpoint, key or model; stops the run
+    └── EngineFault             exit 1   a bug in the program that uses the engine; shown with its traceback
+
+The command line prints a TaskWeaveError without a traceback, except EngineFault, and lets all others through with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class TaskWeaveError(Exception):
+    """Any trouble that TaskWeave itself names."""
+
+    exit_code = 1
+
+
+class BadInput(TaskWeaveError):
+    """What a person gave cannot be used."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One thing wrong in a file: where, what, and what to do about it."""
+
+    file: str
+    line: int | None
+    what: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.what}"
+
+
+class FileInvalid(BadInput):
+    """A file with every problem found in it."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class OrganizationInvalid(FileInvalid):
+    """The organization file cannot be read as one."""
+
+
+class IncidentInvalid(FileInvalid):
+    """An incident file cannot be read as one."""
+
+
+class PromptInvalid(BadInput):
+    """A prompt file is malformed, or its variables are not the inputs it is given."""
+
+
+class RunRefused(BadInput):
+    """The run folder cannot be used in this way; the message names the command that can."""
+
+
+class Stopped(TaskWeaveError):
+    """The run ended before its horizon; `resume` continues it."""
+
+
+class BudgetReached(Stopped):
+    exit_code = 3
+
+
+class BackboneOut(Stopped):
+    exit_code = 75
+
+
+class Interrupted(Stopped):
+    exit_code = 130
+
+
+class Divergence(TaskWeaveError):
+    """Re-execution gave another closed week than the journal holds."""
+
+    exit_code = 5
+
+
+class Transient(TaskWeaveError):
+    """One attempt failed and may be tried again.
+
+    `retry_after` is in seconds, 0 where the provider named none.
+    """
+
+    def __init__(self, why: str, retry_after: float = 0.0) -> None:
+        super().__init__(why)
+        self.retry_after = retry_after
+
+
+class Refused(TaskWeaveError):
+    """The provider will not take this endpoint, key or model: trying again cannot help."""
+
+
+class EngineFault(TaskWeaveError):
+    """A rule of the engine was broken by the program that uses it: a value read before its barrier, a site used twice."""

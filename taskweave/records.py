@@ -1,0 +1,205 @@
+"""The paper's tuples as frozen values, and what passes between a work and a backbone.
+
+Nothing here computes, reads or writes.  Greek letters of the paper stand in the docstrings; `STYLE` names stand in the code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+Priority = Literal["low", "normal", "high"]
+Quality = Literal["ok", "repaired", "fallback"]
+Origin = Literal["model", "scripted", "fallback"]
+Level = Literal["year", "quarter", "month", "week"]
+Json = Any  # a value that json.dumps accepts
+
+LEVELS: tuple[Level, ...] = ("year", "quarter", "month", "week")
+
+
+def canonical(value: Json) -> str:
+    """JSON with sorted keys and no spaces: the one form that is hashed."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+# ---------------------------------------------------------------- planning (Sec. 3.2)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanningState:
+    """S = (π, 𝒯, σ), Eq. 1: what a unit intends, has committed and has observed.  `parent` is p; the root's is None."""
+
+    id: str
+    level: Level
+    period: str
+    owner: str
+    parent: str | None
+    revision: int
+    plan: str
+    tasks: tuple[str, ...]
+    diagnosis: str | None
+
+
+# ---------------------------------------------------------------- work (Sec. 3.3)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskSpec:
+    """η: what a composite task asks for (Eq. 4)."""
+
+    title: str
+    background: str
+    description: str
+    activity: str
+    priority: Priority
+    goals: tuple[str, ...]
+    constraints: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """τ = (η, δ, ξ), Eq. 4; δ and ξ stand on its `Result` once there is one."""
+
+    id: str
+    state: str
+    spec: TaskSpec
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DependencyQuery:
+    """Ψ, Eq. 5: what must be resolved before a subtask is executed.
+
+    `upstream` are ids of subtasks or tasks, `text` is searched in the pool, `filters` narrow it (role, department, kind, goal,
+    period), `sources` are any of pool, tools, environment.
+    """
+
+    upstream: tuple[str, ...] = ()
+    text: str = ""
+    filters: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subtask:
+    """τ̂ = (η̂, Ψ): one atomic goal and what it needs."""
+
+    id: str
+    task: str
+    goal: str
+    activity: str
+    role: str
+    hours: float
+    needs: DependencyQuery
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dependency:
+    """One prior result as an execution sees it, cut to an excerpt."""
+
+    id: str
+    title: str
+    role: str
+    author: str
+    artifact: str
+    excerpt: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """Γ = Γ_int ∪ Γ_ext, Eq. 5: prior results, and evidence from tools and the environment."""
+
+    results: tuple[Dependency, ...]
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """ξ: who made a result, from what, for which plan and goal, with which prompt (Eq. 7)."""
+
+    result: str
+    state: str
+    goals: tuple[str, ...]
+    prompt: str
+    backbone: str
+    agent: str
+    delegator: str
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """r = (η̂, δ, ξ), Eq. 7, or the merged composite result, Eq. 8 (`subtask` is None)."""
+
+    id: str
+    task: str
+    subtask: str | None
+    agent: str
+    artifact: str
+    title: str
+    content: str
+    finished: str
+    quality: Quality
+    origin: Origin
+    provenance: Provenance
+
+
+# ---------------------------------------------------------------- asking a backbone
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sampling:
+    """How an answer is drawn: temperature, and the most tokens it may have."""
+
+    temperature: float
+    max_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What is asked of a backbone.  `seed` is set by the engine from (run seed, site, draw).
+
+    `inputs` are the JSON values that the template saw, after cutting; `messages` are what it rendered.
+    `backbone` is the identity (kind and model) that the run records: never a URL or a key.
+    """
+
+    prompt: str
+    version: int
+    inputs: Mapping[str, Json]
+    messages: tuple[tuple[str, str], ...]  # (role, text)
+    schema: Mapping[str, Json] | None
+    sampling: Sampling
+    backbone: str
+    seed: int = 0
+
+    def logical(self) -> str:
+        """The part that an outcome depends on, in the form that is hashed into the journal's key."""
+        return canonical(
+            {
+                "backbone": self.backbone,
+                "messages": self.messages,
+                "sampling": asdict(self.sampling),
+                "schema": self.schema,
+                "seed": self.seed,
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """What a backbone answered.  Token counts are the provider's, or None where it reports no usage."""
+
+    text: str | None
+    finish: str = "stop"
+    refusal: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    model: str | None = None
+    fingerprint: str | None = None
+
+
+class Backbone(Protocol):
+    """What answers a request.  One method is the seam; recording, budget and pacing wrap it."""
+
+    name: str  # the identity that requests carry, e.g. "scripted" or "openai:gpt-4o-mini"
+    origin: Literal["model", "scripted"]
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer, or raise Transient (may be tried again) or Refused (cannot help)."""
+        ...
