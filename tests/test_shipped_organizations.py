@@ -87,7 +87,7 @@ GOV = """
     Scheduling & Logistics Clerk, Project Evaluation Assistant, E-Government Support Officer, Facility Oversight Technician
 """
 OF_THE_PAPER = {"fin": FIN, "manu": MANU, "gov": GOV}
-KINDS = {"report", "e-mail", "minutes", "ticket", "specification", "SQL", "plan", "policy", "checklist", "design", "test plan", "runbook", "brief"}
+KINDS = set("brief,checklist,design,e-mail,minutes,plan,policy,report,runbook,specification,SQL,test plan,ticket".split(","))
 TOOLS = {"sqlite", "motherduck", "excel", "word", "email", "twitter"}
 
 every_organization = pytest.mark.parametrize("name", sorted(SIZES))
