@@ -50,8 +50,8 @@ def _raise_own(event: Event) -> None:
 class Clock:
     """One run's simulated time.
 
-    `env` is the SimPy environment, `halted` says that the horizon is reached, `last` is a promise that must resolve before the run
-    is over (the last week's seal).  The engine drives it with `step` and `release`.
+    `env` is the SimPy environment; a process sets `halted` at the horizon and `last` to the last week's seal, which names what the
+    engine waits for in the end.  The engine drives it with `step` and `release`.
     """
 
     def __init__(self) -> None:

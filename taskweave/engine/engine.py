@@ -215,11 +215,8 @@ class Engine:
                 events += 1
                 if events % EVENTS_A_TURN == 0:
                     await asyncio.sleep(0)
-        if clock.last is not None:
-            last = clock.last
-            await self._until(lambda: last._resolved, last.site)
-        elif not clock.halted:
-            await self._until(lambda: not self._open, "the end of the run")
+        # Also what no seal needs, as work that spills over the horizon: a finished run re-executes without a single request.
+        await self._until(lambda: not self._open, clock.last.site if clock.last else "the end of the run")
 
     async def _until(self, over: Callable[[], bool], what: str) -> None:
         """Turn until `over()`; EngineFault when nothing is left that could bring it about."""
