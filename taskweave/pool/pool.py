@@ -22,8 +22,9 @@ from sqlalchemy.pool import StaticPool
 
 from taskweave.errors import BackboneOut, BadInput, EngineFault
 from taskweave.pool import files
-from taskweave.pool.search import CREATE, Index, Query, storable
-from taskweave.pool.tables import COLUMNS, PRIMARY_KEY, SCHEMA, TABLES, WALL_CLOCK, PoolTable, Row, completed, table_named
+from taskweave.pool.search import CREATE, Index, Query
+from taskweave.pool.tables import COLUMNS, PRIMARY_KEY, SCHEMA, TABLES, WALL_CLOCK, PoolTable, Row, completed, storable, table_named
+from taskweave.pool.trace import BREADTH, DEPTH, Trace, trace
 from taskweave.records import Dependency, Json, canonical
 
 _CUT = " […]"
@@ -203,6 +204,19 @@ class Pool:
         """The row with that first primary-key value; of several (revisions) the last.  None where there is none."""
         found = list(self.rows(table, **{PRIMARY_KEY[table_named(table).name][0]: key}))
         return found[-1] if found else None
+
+    def ids(self, table: str) -> list[str]:
+        """The distinct first primary-key values of a table, sorted."""
+        key = table_named(table).c[PRIMARY_KEY[table][0]]
+        return list(self._db.execute(select(key).distinct().order_by(key)).scalars())
+
+    def trace(self, identifier: str, *, depth: int = DEPTH, breadth: int = BREADTH) -> Trace:
+        """What a result, task, subtask, state or incident rests on and what rests on it, walked `depth` links, `breadth` wide.
+
+        An unambiguous end of an id will do.  Raises BadInput, with the nearest ids, where there is none.
+        """
+        with self.snapshot():
+            return trace(self, identifier, depth=depth, breadth=breadth)
 
     def weeks(self) -> dict[int, str]:
         """The weeks written, with their digests."""

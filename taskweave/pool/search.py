@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from taskweave.pool.tables import storable
 from taskweave.records import Json, canonical
 
 TERMS = 8  # the rarest terms of a query that are used
@@ -62,11 +63,6 @@ class Query:
     since_week: int | None = None
     until_week: int | None = None
     exclude_task: str | None = None
-
-
-def storable(text: str) -> str:
-    """The text as SQLite can hold it: lone surrogates, which a model's JSON may contain, become U+FFFD."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 class Index:

@@ -24,6 +24,11 @@ from taskweave.records import Json, canonical
 Row = tuple[str, dict[str, Json]]  # (table, its values by column)
 
 
+def storable(text: str) -> str:
+    """The text as SQLite can hold it: lone surrogates, which a model's JSON may contain, become U+FFFD."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 class JsonText(TypeDecorator[Json]):
     """A JSON value, stored as its canonical text."""
 
@@ -31,7 +36,7 @@ class JsonText(TypeDecorator[Json]):
     cache_ok = True
 
     def process_bind_param(self, value: Json, dialect: Dialect) -> str:
-        return canonical(value)
+        return storable(canonical(value))
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Json:
         return None if value is None else json.loads(value)
@@ -67,7 +72,7 @@ class Edges(PoolTable, table=True):
 
 
 class States(PoolTable, table=True):
-    """S = (π, 𝒯, σ), one row a revision."""
+    """S = (π, 𝒯, σ), one row a revision, in force from the simulated moment `since`."""
 
     id: str = Field(primary_key=True)
     level: str
@@ -77,6 +82,7 @@ class States(PoolTable, table=True):
     revision: int = Field(primary_key=True)
     plan: str
     diagnosis: str | None = None
+    since: str | None = None
 
 
 class Tasks(PoolTable, table=True):
