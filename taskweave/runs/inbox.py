@@ -47,6 +47,11 @@ class Inbox:
             (self.path / f".{other}").unlink(missing_ok=True)
         self._deliver(f".{kind}", b"")
 
+    def forget_controls(self) -> None:
+        """Drop what was asked of an engine that is gone; the one that starts was asked nothing yet."""
+        for kind in CONTROLS:
+            (self.path / f".{kind}").unlink(missing_ok=True)
+
     def send(self, payload: Mapping[str, Json], *, taken: Callable[[str], bool] = lambda _: False) -> str:
         """Put an incident into the inbox and return its id.  `taken` says which ids the journal already holds."""
         name = numbered(slug(str(payload.get("title", ""))), lambda candidate: taken(candidate) or not self.claim(candidate))
