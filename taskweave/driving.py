@@ -6,8 +6,8 @@ Entry points: those four, for the command line and for Python alike.  Everything
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,21 +42,17 @@ _FORK = "What has happened stays; to change the past, fork the run ('taskweave f
 class Organization:
     """An organization and the file it came from.  Attributes (`name`, `roles`, `goals`, ...) are those of the resolved one."""
 
-    def __init__(self, text: str | bytes, file: str = "organization") -> None:
-        from taskweave.org.schema import parse
-
+    def __init__(self, text: str | bytes, file: str = "organization", *, warn: list[str] | None = None) -> None:
+        """From a file's content; raises OrganizationInvalid with every problem in it.  `warn` collects what is odd but legal."""
         self.text = text
         self.file = file
-        self.resolved: Resolved = parse(text, file)
+        self.resolved: Resolved = parse(text, file, warn=warn)
 
     @classmethod
-    def load(cls, path: str | Path) -> Organization:
+    def load(cls, path: str | Path, *, warn: list[str] | None = None) -> Organization:
         """From a file, or by the name of a built-in one.  Raises OrganizationInvalid with every problem in it."""
-        from taskweave.org.schema import load
-
         file = find_organization(path)
-        load(file)  # sizes and encodings are refused there, with the file's name
-        return cls(file.read_bytes(), str(file))
+        return cls(read(file), str(file), warn=warn)
 
     def __getattr__(self, name: str) -> Any:
         if name == "resolved":
@@ -195,25 +191,13 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
 
 def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome:
     """Run `work` in a thread and wait.  An interrupt asks it to stop, and waits until what is in flight is journaled."""
-    done: list[Outcome] = []
-    failed: list[BaseException] = []
-
-    def body() -> None:
-        try:
-            done.append(work())
-        except BaseException as error:  # handed to the thread that waits
-            failed.append(error)
-
-    thread = threading.Thread(target=body, name="taskweave")
-    thread.start()
-    while thread.is_alive():
-        try:
-            thread.join(0.2)
-        except KeyboardInterrupt:
-            stop()
-    if failed:
-        raise failed[0]
-    return done[0]
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="taskweave") as threads:
+        running = threads.submit(work)
+        while True:
+            try:
+                return running.result()
+            except KeyboardInterrupt:
+                stop()
 
 
 def _backbone(given: str | Backbone, base_url: str | None) -> Backbone:

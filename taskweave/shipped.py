@@ -6,6 +6,7 @@ In an installed package they are under `taskweave/data/`; in a checkout they are
 from __future__ import annotations
 
 import difflib
+import shutil
 from pathlib import Path
 
 from taskweave.errors import BadInput
@@ -39,3 +40,27 @@ def find_organization(name: str | Path) -> Path:
     near = difflib.get_close_matches(path.name, [*known, *(p.name for p in sorted(Path().glob("*.y*ml")))], n=3, cutoff=0.6)
     hint = f" The nearest: {', '.join(near)}." if near else ""
     raise BadInput(f"{str(name)!r}: neither a file nor a built-in organization.{hint} Built in are {', '.join(known)}.")
+
+
+def prompt_files(folder: Path) -> list[Path]:
+    """The prompts in a folder, in order of their names; a README there is none."""
+    return [file for file in sorted(folder.glob("*.md")) if file.stem.lower() != "readme"]
+
+
+def copy_starter(folder: Path) -> list[Path]:
+    """Make `folder` with a starter organization, the shipped prompts and a README; returns the files.
+
+    Raises BadInput where something lies there already.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder}: something lies there already. Name a new folder, or an empty one.")
+    starter = shipped("orgs") / "starter"
+    files = [(file, folder / file.name) for file in sorted(starter.iterdir()) if file.is_file()]
+    files += [(file, folder / "prompts" / file.name) for file in prompt_files(shipped("prompts"))]
+    try:
+        (folder / "prompts").mkdir(parents=True, exist_ok=True)
+        for source, target in files:
+            shutil.copyfile(source, target)
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be written ({error.strerror}). Name another folder.") from error
+    return [target for _, target in files]

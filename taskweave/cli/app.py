@@ -93,6 +93,20 @@ AsJson = Annotated[
 Prompts = Annotated[
     Path | None,
     typer.Option(
-        "--prompts", metavar="DIR", help="Prompt files that lie over the shipped ones, e.g. --prompts my/prompts.", show_default=False
+        "--prompts", metavar="DIR", help="Prompt files that lie over the shipped ones, e.g. --prompts acme/prompts.", show_default=False
+    ),
+]
+Until = typer.Option(
+    "--until",
+    metavar="HORIZON",
+    help="Where to end: week:8, month:3, quarter, quarter:2, year or a date, e.g. --until quarter:2.",
+)
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="Where an OpenAI-compatible server listens, e.g. --base-url http://localhost:8000/v1.",
+        show_default=False,
     ),
 ]

@@ -22,6 +22,7 @@ from taskweave.errors import BackboneOut, BadInput, RunRefused
 from taskweave.records import Json
 from taskweave.runs.config import RunConfig, read_config
 from taskweave.runs.inbox import Inbox, numbered, slug
+from taskweave.shipped import prompt_files
 from taskweave.runs.lock import Holder, abandoned, held, holder, owned
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def _fill(
     inbox.mkdir()
     _write(folder / segment.org, organization_text)
     _write(folder / "population.json", population_json)
-    laid = {file.name: file for directory in prompts_dirs for file in sorted(directory.glob("*.md"))}
+    laid = {file.name: file for directory in prompts_dirs for file in prompt_files(directory)}
     for name, file in laid.items():
         _write(prompts / name, file.read_bytes())
     journal = Journal(folder / "journal.db", create=True)
