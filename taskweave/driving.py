@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from taskweave.errors import BackboneOut, BadInput, BudgetReached, Interrupted, RunRefused, Stopped
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
+from taskweave.org.schema import parse
 from taskweave.prompts import PromptBook
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path

@@ -16,6 +16,7 @@ from taskweave.driving import Organization, begin, drive
 from taskweave.engine.journal import Call, JournalReader
 from taskweave.errors import BadInput
 from taskweave.org.calendar import WorkCalendar
+from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
 from taskweave.runs import RunFolder
 from taskweave.shipped import shipped
@@ -43,14 +44,13 @@ class Shown:
 
 
 def first_request(org: Organization, step: str, *, prompts: Path | None, seed: int) -> Shown:
-    """The first request that uses the step's prompt.  Raises BadInput for an unknown step, and for one that this organization never takes."""
+    """The first request that uses the step's prompt.  Raises BadInput for an unknown step, and for one that is never taken."""
     laid = [shipped("prompts")] + ([prompts] if prompts is not None else [])
     steps = [prompt.id for prompt in PromptBook.load(*laid)]
     if step not in steps:
         near = difflib.get_close_matches(step, steps, n=1)
-        raise BadInput(
-            f"--step {step!r}: there is no such step.{f' Did you mean {near[0]!r}?' if near else ''} Steps are {', '.join(steps)}."
-        )
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise BadInput(f"--step {step!r}: there is no such step.{hint} Steps are {', '.join(steps)}.")
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         for number, horizon in enumerate(HORIZONS):
             folder = _rehearse(org, Path(place) / str(number), horizon, [prompts] if prompts is not None else [], seed)
@@ -63,12 +63,8 @@ def first_request(org: Organization, step: str, *, prompts: Path | None, seed: i
 
 def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path], seed: int) -> RunFolder:
     resolved = org.resolved
-    # An incident on the second day, so that somebody has to respond.
-    from taskweave.org.population import Population
-
-    incidents = load_incidents(
-        shipped("orgs") / "starter" / "incidents.yaml", resolved, Population.sample(resolved, seed), WorkCalendar(resolved.calendar)
-    )
+    file = shipped("orgs") / "starter" / "incidents.yaml"
+    incidents = load_incidents(file, resolved, Population.sample(resolved, seed), WorkCalendar(resolved.calendar))
     folder, answering = begin(
         org,
         out=place,
@@ -82,6 +78,7 @@ def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path
         limit=16,
         patience=600.0,
         tags={},
+        # On the second day: at a week's first tick an incident is heard by the opening, and nobody has to respond.
         extra=[{**incident, "tick": 1} for incident in incidents],
     )
     drive(folder, answering)

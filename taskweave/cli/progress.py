@@ -39,6 +39,11 @@ def amount(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def dollars(cost: float | None) -> str:
+    """2.5 -> $2.50; '-' where no price is known."""
+    return "-" if cost is None else f"${cost:,.2f}"
+
+
 def duration(seconds: float | None) -> str:
     """Seconds as a person says them; '-' where nothing is known yet."""
     if seconds is None:

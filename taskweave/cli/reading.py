@@ -77,9 +77,7 @@ def digest(run: RunName, as_json: AsJson = False) -> None:
 
 def export(
     run: RunName,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where to write the files, e.g. --out company-a-data.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write into, e.g. --out data.", show_default=False)],
     form: Annotated[Format, typer.Option("--format", help="What to write: jsonl, one file a table, e.g. --format jsonl.")] = Format.jsonl,
     as_json: AsJson = False,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, RunName
-from taskweave.cli.progress import amount, duration
+from taskweave.cli.progress import amount, dollars, duration
 from taskweave.errors import RunRefused
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def status(run: RunName, as_json: AsJson = False) -> None:
 def runs(
     pattern: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[PATTERN]", help="Which run folders, e.g. 'runs/company*'. By default all under runs/.", show_default=False
-        ),
+        typer.Argument(metavar="[PATTERN]", help="Run folders, e.g. 'runs/company*'. By default all under runs/.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +58,7 @@ def runs(
             one.date,
             str(one.done),
             amount(one.calls),
-            f"${one.cost:,.2f}",
+            dollars(one.cost),
         )
     output.show(table)
 
@@ -73,7 +71,8 @@ def inject(
         typer.Option(
             "--at",
             metavar="WHEN",
-            help="When it happens, for incidents that do not say: week:14, quarter:2 or a date, e.g. --at week:14. By default at the next working day.",
+            help="When it happens, where the file does not say: week:14, quarter:2 or a date, e.g. --at week:14. "
+            "By default at the next working day.",
             show_default=False,
         ),
     ] = None,
@@ -112,9 +111,8 @@ def _control(run: str, kind: str, then: str) -> None:
 
     folder = RunFolder.open(run)
     if (holder := folder.holder()) is None:
-        raise RunRefused(
-            f"{folder.path}: nobody drives the run, so there is nothing to {kind}. Continue it with 'taskweave resume {folder.path}'."
-        )
+        resume = f"Continue it with 'taskweave resume {folder.path}'."
+        raise RunRefused(f"{folder.path}: nobody drives the run, so there is nothing to {kind}. {resume}")
     Inbox(folder.inbox).control(kind)
     output.answer({"run": str(folder.path), "asked": kind, "holder": str(holder)})
     output.line(f"Asked {holder} to {kind}. " + then.format(run=folder.path))
@@ -130,7 +128,7 @@ def _table(now: Status) -> object:
 
 
 def _lines(now: Status) -> list[tuple[str, str]]:
-    tokens = f"{amount(now.prompt_tokens)} prompt ({amount(now.cached_tokens)} cached), {amount(now.completion_tokens)} completion"
+    tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
     share = "-" if now.fallback_share is None else f"{now.fallback_share:.1%}"
     lines = [
         ("run", now.run),
@@ -143,7 +141,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
         ("calls", f"{amount(now.calls)} made, {amount(now.replayed)} replayed, {amount(now.lost)} lost"),
         ("tokens", tokens),
-        ("cost", f"${now.cost:,.2f}"),
+        ("cost", dollars(now.cost)),
         ("fallback share", share),
         ("incidents", ", ".join(now.injections) or "none"),
     ]

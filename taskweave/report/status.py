@@ -25,7 +25,8 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered, `replayed` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None before any result.
+    `calls` were answered, `replayed` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
+    before any result, `cost` (dollars) where no price is known.
     """
 
     run: str
@@ -52,7 +53,6 @@ class Status:
     in_flight: int
     prompt_tokens: int
     completion_tokens: int
-    cached_tokens: int
     cost: float | None
     fallback_share: float | None
     left: float | None
@@ -73,7 +73,7 @@ def status(folder: RunFolder) -> Status:
     config, calendar, holder = folder.config, WorkCalendar(folder.organization().calendar), folder.holder()
     with JournalReader(folder.journal_path) as journal:
         counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
-        stops, tick, cached = journal.stops(), journal.last_tick(), journal.cached_tokens()
+        stops, tick = journal.stops(), journal.last_tick()
         injections, rejected = journal.injections(), journal.rejected()
     weeks = calendar.boundary(config.until)
     facts: Mapping[str, Any] = closed[-1].facts if closed else {}
@@ -107,7 +107,6 @@ def status(folder: RunFolder) -> Status:
         in_flight=counts.open if holder is not None else 0,
         prompt_tokens=sum(use.prompt_tokens for use in uses),
         completion_tokens=sum(use.completion_tokens for use in uses),
-        cached_tokens=cached,
         cost=0.0 if config.segments[-1].backbone == "scripted" else facts.get("cost"),
         fallback_share=fallbacks / results if results and fallbacks is not None else None,
         left=_left(closed, weeks) if state == "running" else None,

@@ -22,8 +22,8 @@ from taskweave.errors import BackboneOut, BadInput, RunRefused
 from taskweave.records import Json
 from taskweave.runs.config import RunConfig, read_config
 from taskweave.runs.inbox import Inbox, numbered, slug
-from taskweave.shipped import prompt_files
 from taskweave.runs.lock import Holder, abandoned, held, holder, owned
+from taskweave.shipped import prompt_files
 
 if TYPE_CHECKING:
     from taskweave.org.population import Population
