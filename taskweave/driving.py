@@ -43,20 +43,25 @@ _FORK = "What has happened stays; to change the past, fork the run ('taskweave f
 class Organization:
     """An organization and the file it came from.  Attributes (`name`, `roles`, `goals`, ...) are those of the resolved one."""
 
-    def __init__(self, text: str | bytes, file: str = "organization", *, warn: list[str] | None = None) -> None:
-        """From a file's content; raises OrganizationInvalid with every problem in it.  `warn` collects what is odd but legal."""
+    def __init__(self, text: str | bytes, file: str = "organization") -> None:
+        """From a file's content; raises OrganizationInvalid with every problem in it."""
         self.text = text
-        self.file = file
-        self.resolved: Resolved = parse(text, file, warn=warn)
+        self.resolved: Resolved = parse(text, file)
 
     @classmethod
     def load(cls, path: str | Path, *, warn: list[str] | None = None) -> Organization:
-        """From a file, or by the name of a built-in one.  Raises OrganizationInvalid with every problem in it."""
+        """From a file, or by the name of a built-in one.  `warn` collects what is odd but legal.
+
+        Raises OrganizationInvalid with every problem in it.
+        """
         file = find_organization(path)
-        return cls(read(file), str(file), warn=warn)
+        loaded = cls.__new__(cls)
+        loaded.resolved = load(file, warn=warn)
+        loaded.text = file.read_bytes()
+        return loaded
 
     def __getattr__(self, name: str) -> Any:
-        if name == "resolved":
+        if name in ("resolved", "text"):  # not set yet, while it is being unpickled
             raise AttributeError(name)
         return getattr(self.resolved, name)
 
@@ -169,7 +174,7 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None) -> list[str]
 
 def ending(outcome: Outcome) -> type[Stopped] | None:
     """The exception class that says why a run ended before its horizon; None where it reached it."""
-    return ENDINGS[outcome.stop] if outcome.stop is not None else None
+    return ENDINGS.get(outcome.stop, Stopped) if outcome.stop is not None else None
 
 
 def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None) -> Outcome:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweave.driving import Organization, begin, drive
-from taskweave.engine.journal import Call, JournalReader
+from taskweave.engine.reader import Call, JournalReader
 from taskweave.errors import BadInput
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population

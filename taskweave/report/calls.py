@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taskweave.engine.journal import Call, JournalReader
+from taskweave.engine.reader import Call, JournalReader
 from taskweave.errors import BadInput
 from taskweave.records import Json
 from taskweave.runs import RunFolder
@@ -68,9 +68,8 @@ def _one(call: Call) -> list[RenderableType]:
     for role, text in call.messages:
         parts += [Text(f"--- {role}", "cyan"), Padding(Text(text.rstrip()), (0, 2))]
     for attempt in call.attempts:
-        end = (
-            f"{attempt.how} {attempt.ended}" + (f": {attempt.why}" if attempt.why else "") if attempt.how else "no end: in flight, or lost"
-        )
+        why = f": {attempt.why}" if attempt.why else ""
+        end = f"{attempt.how} {attempt.ended}{why}" if attempt.how else "no end: in flight, or lost"
         parts.append(_line(f"attempt {attempt.id}", f"{attempt.at}, at most {attempt.est} tokens; {end}"))
     parts.append(Text("--- answer", "cyan"))
     parts.append(Padding(Text(_raw(call)), (0, 2)))

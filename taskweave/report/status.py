@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from taskweave.engine.journal import ClosedWeek, Counts, JournalReader, Stop
+from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, Stop
 from taskweave.org.calendar import WorkCalendar
 from taskweave.runs import RunFolder
 from taskweave.runs.inbox import Inbox
@@ -121,7 +121,7 @@ def status(folder: RunFolder) -> Status:
 
 def _state(folder: RunFolder, counts: Counts, stop: Stop | None, *, running: bool, finished: bool) -> str:
     if running:
-        return "paused" if Inbox(folder.inbox).asked("pause") else "running"
+        return "paused" if Inbox(folder.inbox).paused() else "running"
     if finished:
         return FINISHED
     if counts.sessions == 0:

@@ -21,7 +21,7 @@ from taskweave.engine.journal import Journal
 from taskweave.errors import BackboneOut, BadInput, RunRefused
 from taskweave.records import Json
 from taskweave.runs.config import RunConfig, read_config
-from taskweave.runs.inbox import Inbox, numbered, slug
+from taskweave.runs.inbox import Inbox, name_of, numbered
 from taskweave.runs.lock import Holder, abandoned, held, holder, owned
 from taskweave.shipped import prompt_files
 
@@ -49,7 +49,7 @@ class Injection:
         """Give ids to incidents, each of which names its tick (0 where it names none)."""
         named: dict[str, Injection] = {}
         for payload in payloads:
-            id_ = numbered(slug(str(payload.get("title", ""))), named.__contains__)
+            id_ = numbered(name_of(payload), named.__contains__)
             named[id_] = Injection(id=id_, tick=int(payload.get("tick") or 0), payload=payload)
         return tuple(named.values())
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from taskweave.org.organization import slug
 from taskweave.records import Json
 
 CONTROLS = ("pause", "continue", "stop")
 
 
-def slug(text: str) -> str:
-    """A name for a file: lower-case ASCII letters and digits joined by '-', at most 60; 'incident' where nothing is left."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain)[:60].strip("-") or "incident"
+def name_of(payload: Mapping[str, Json]) -> str:
+    """What an incident's file is called before it is numbered: the slug of its title."""
+    return slug(str(payload.get("title", ""))) or "incident"
 
 
 def numbered(name: str, taken: Callable[[str], bool]) -> str:
@@ -40,21 +38,37 @@ class Inbox:
         self.path = path
 
     def control(self, kind: str) -> None:
-        """Ask the engine to pause, to continue or to stop: an empty file named after what is asked."""
+        """Ask the engine to pause, to continue or to stop: an empty file that ends in what is asked.  The engine takes it away."""
         if kind not in CONTROLS:
             raise ValueError(f"no control is called {kind!r}; there are {CONTROLS}")
         for other in {"pause": ("continue",), "continue": ("pause",), "stop": ()}[kind]:
-            (self.path / f".{other}").unlink(missing_ok=True)
-        self._deliver(f".{kind}", b"")
+            self._control(other).unlink(missing_ok=True)
+        self._deliver(self._control(kind).name, b"")
+        if kind == "pause":
+            self._paused.touch()
+        elif kind == "continue":
+            self._paused.unlink(missing_ok=True)
+
+    def paused(self) -> bool:
+        """Whether the last that was asked of a live engine is to stand still."""
+        return self._paused.exists()
 
     def forget_controls(self) -> None:
         """Drop what was asked of an engine that is gone; the one that starts was asked nothing yet."""
         for kind in CONTROLS:
-            (self.path / f".{kind}").unlink(missing_ok=True)
+            self._control(kind).unlink(missing_ok=True)
+        self._paused.unlink(missing_ok=True)
+
+    @property
+    def _paused(self) -> Path:
+        return self.path / ".paused"
+
+    def _control(self, kind: str) -> Path:
+        return self.path / f"asked.{kind}"
 
     def send(self, payload: Mapping[str, Json], *, taken: Callable[[str], bool] = lambda _: False) -> str:
         """Put an incident into the inbox and return its id.  `taken` says which ids the journal already holds."""
-        name = numbered(slug(str(payload.get("title", ""))), lambda candidate: taken(candidate) or not self.claim(candidate))
+        name = numbered(name_of(payload), lambda candidate: taken(candidate) or not self.claim(candidate))
         self._deliver(f"{name}.json", (json.dumps(payload, ensure_ascii=False, sort_keys=True) + "\n").encode())
         return name
 
