@@ -15,6 +15,7 @@ from taskweave.errors import BackboneOut, BadInput, BudgetReached, Interrupted, 
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import parse
+from taskweave.org.schema import load, parse
 from taskweave.prompts import PromptBook
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
