@@ -66,15 +66,15 @@ class Population:
     @classmethod
     def sample(cls, org: Organization, seed: int) -> Population:
         """Draw every agent's persona; the same organization and seed give the same population."""
-        taken = set(org.people)
+        boxes = {_mailbox(name) for name in org.people}
         drawn: list[Agent] = []
         for role in org.roles.values():
             named = [(name, person) for name, person in org.people.items() if person.role == role.title]
             heads = org.agent_ids(role.reports_to) if role.reports_to else ()
             for number, agent_id in enumerate(org.agent_ids(role.title)):
                 name, person = named[number] if number < len(named) else (None, None)
-                persona = _persona(org, role, agent_id, seed, name, person, taken)
-                taken.add(persona.name)
+                persona = _persona(org, role, agent_id, seed, name, person, boxes)
+                boxes.add(_mailbox(persona.name))
                 drawn.append(
                     Agent(
                         id=agent_id,
@@ -136,7 +136,7 @@ def _faker() -> Faker:
     return Faker(_banks()["locales"])
 
 
-def _persona(org: Organization, role: Role, agent_id: str, seed: int, name: str | None, person: Person | None, taken: set[str]) -> Persona:
+def _persona(org: Organization, role: Role, agent_id: str, seed: int, name: str | None, person: Person | None, boxes: set[str]) -> Persona:
     banks, key = _banks(), f"{seed}:persona:{agent_id}"
     draw = Random(key)
     # The proxy's own choice of a locale would share one generator among agents: the locale is drawn here.
@@ -149,7 +149,7 @@ def _persona(org: Organization, role: Role, agent_id: str, seed: int, name: str 
     style = draw.choice(banks["styles"])
     knows = tuple(sorted(draw.sample(role.subjects, min(SUBJECTS_KNOWN, len(role.subjects)))))
     if name is None:
-        name = _unused_name(source, taken, agent_id)
+        name = _unused_name(source, boxes, agent_id)
     return Persona(
         name=name,
         email=f"{_mailbox(name)}@{org.slug}.example",
@@ -161,14 +161,13 @@ def _persona(org: Organization, role: Role, agent_id: str, seed: int, name: str 
     )
 
 
-def _unused_name(source: Faker, taken: set[str], agent_id: str) -> str:
-    """The first name of this agent's own stream that nobody before it has: neither as written nor as a mailbox."""
-    boxes = {_mailbox(name) for name in taken}
+def _unused_name(source: Faker, boxes: set[str], agent_id: str) -> str:
+    """The first name of this agent's own stream whose mailbox nobody before it has."""
     for _ in range(DRAWS_FOR_A_NAME):
         name = f"{source.first_name()} {source.last_name()}"
         if _mailbox(name) not in boxes:
             return name
-    return f"{source.first_name()} {source.last_name()} ({agent_id})"
+    return f"{source.first_name()} {source.last_name()} {agent_id}"
 
 
 def _mailbox(name: str) -> str:
