@@ -41,7 +41,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     try:
         connection = _connect(path)
     except sqlite3.DatabaseError as error:
-        raise BadInput(f"{path}: cannot be read ({error}). {_REBUILD}") from error
+        raise damaged(path, error) from error
     application: int = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application == APPLICATION and version == VERSION:
@@ -51,6 +51,11 @@ def open_read_only(path: Path) -> sqlite3.Connection:
         raise BadInput(f"{path}: is a database, but not a run.db (application id {application:#x}). {_REBUILD}")
     age = "a newer" if version > VERSION else "an older"
     raise BadInput(f"{path}: was written by {age} TaskWeave (tables {version}, this one reads {VERSION}). {_REBUILD}")
+
+
+def damaged(path: Path, error: object) -> BadInput:
+    """What to say where SQLite finds the file unreadable, on opening or later."""
+    return BadInput(f"{path}: cannot be read ({error}). {_REBUILD}")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -10,14 +10,14 @@ import hashlib
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection, Select, create_engine, select
 from sqlalchemy.dialects.sqlite import Insert, insert
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from taskweave.errors import BackboneOut, BadInput, EngineFault
@@ -64,7 +64,11 @@ class Pool:
         Raises BadInput where there is no run.db, or none that this version can read.
         """
         pool = cls(path, files.open_read_only(path), writable=False)
-        pool._index = Index(pool._raw)
+        try:
+            pool._index = Index(pool._raw)
+        except sqlite3.DatabaseError as error:
+            pool.close()
+            raise files.damaged(path, error) from error
         return pool
 
     def close(self) -> None:
@@ -197,8 +201,11 @@ class Pool:
         return self._stream(query.order_by(*(declared.c[name] for name in PRIMARY_KEY[table])))
 
     def _stream(self, query: Select[tuple[Json, ...]]) -> Iterator[dict[str, Json]]:
-        for row in self._db.execute(query, execution_options={"yield_per": 1000}):
-            yield dict(row._mapping)
+        try:
+            for row in self._db.execute(query, execution_options={"yield_per": 1000}):
+                yield dict(row._mapping)
+        except DatabaseError as error:
+            raise files.damaged(self.path, error.orig) from error
 
     def one(self, table: str, key: Json) -> dict[str, Json] | None:
         """The row with that first primary-key value; of several (revisions) the last.  None where there is none."""
@@ -232,7 +239,8 @@ class Pool:
             yield
         finally:
             if outermost:
-                self._raw.execute("COMMIT")
+                with suppress(sqlite3.DatabaseError):  # a damaged file: what happened inside says so
+                    self._raw.execute("COMMIT")
 
     def lines(self, table: str) -> Iterator[str]:
         """The rows of a table as canonical JSON: what the digest and the export are made of."""
