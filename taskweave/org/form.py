@@ -276,8 +276,8 @@ def share(*, zero: bool) -> Kind:
         percent = text.endswith("%")
         value = _number(text.removesuffix("%").rstrip()) / (100 if percent else 1)
         if not 0 <= value <= 1 or (value == 0 and not zero):
-            hint = f"; did you mean '{value:g}%'?" if not percent and 1 < value <= 100 else ""
-            raise ValueError(f"{said(text)} must be {'from' if zero else 'more than'} 0% to 100%{hint}")
+            hint = f"; did you mean '{value:g}%'?" if not percent and 5 <= value <= 100 else ""
+            raise ValueError(f"{said(text)} must be {'at least' if zero else 'more than'} 0% and at most 100%{hint}")
         return value
 
     low = {"minimum": 0} if zero else {"exclusiveMinimum": 0}

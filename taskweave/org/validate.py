@@ -43,7 +43,9 @@ def _known(raw: Raw, reading: Reading, title: str, path: tuple[str, ...]) -> boo
     """Whether the file has this role; notes the nearest right title where not."""
     if title in raw["roles"]:
         return True
-    reading.wrong_at(path, f"unknown role {said(title)} in {'.'.join(path)}{nearest(title, raw['roles'])}")
+    reading.wrong_at(
+        path, f"unknown role {said(title)} in {'.'.join(part for part in path if not part.isdigit())}{nearest(title, raw['roles'])}"
+    )
     return False
 
 
@@ -182,8 +184,8 @@ def _departments(raw: Raw, reading: Reading) -> None:
             reading.wrong_at(path, f"the head of {said(name)}, {said(head)}, is outside the department: its own is {said(own)}")
     for title, role in roles.items():
         if "department" in role and role["department"] not in {*heads, *named}:
-            where = f"unknown department {said(role['department'])} of {said(title)}{nearest(role['department'], {*heads, *named})}"
-            reading.wrong_at(("roles", title, "department"), f"{where}; a department is named under 'departments' or by 'leads'")
+            where = f"unknown department {said(role['department'])} of {said(title)}: neither 'departments' nor a role's 'leads' names it"
+            reading.wrong_at(("roles", title, "department"), where + nearest(role["department"], dict.fromkeys([*named, *heads])))
 
 
 def _activities(raw: Raw, reading: Reading) -> None:
