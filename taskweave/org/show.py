@@ -23,7 +23,8 @@ def tree(org: Organization, population: Population) -> str:
     """The agents by reporting lines, each with its tier, department and the levels it plans."""
     delegation = Delegation(org, population)
     root = next(agent for agent in population if agent.head is None)
-    lines = [f"{org.name}: {len(population)} agents, {org.tiers} tiers, {len(org.departments)} departments"]
+    counted = [(len(population), "agent"), (org.tiers, "tier"), (len(org.departments), "department")]
+    lines = [f"{org.name}: " + ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counted)]
     lines += _branch(delegation, population, root, "", "")
     links = [f"{link.source} -> {link.target}" for link in org.cross_links]
     return "\n".join([*lines, *([f"cross links: {'; '.join(links)}"] if links else [])])
