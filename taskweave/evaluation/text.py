@@ -5,11 +5,12 @@ Measures carry their denominators and are None where there is none.  Knows nothi
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 GRAM = 4  # words
@@ -76,7 +77,10 @@ def distinct_titles(titles: Sequence[str], names: Iterable[str] = ()) -> Share:
 
 
 # ---------------------------------------------------------------- shared 4-grams
-def grams(text: str) -> frozenset[tuple[str, ...]]:
+Grams = frozenset[tuple[str, ...]]
+
+
+def grams(text: str) -> Grams:
     """The distinct sequences of 4 words, in small letters."""
     words = _WORD.findall(text.casefold())
     return frozenset(zip(*(words[n:] for n in range(GRAM)), strict=False))
@@ -106,30 +110,41 @@ def nearest_neighbours(texts: Sequence[tuple[str, str]]) -> Nearest:
     if len({group for group, _ in known}) < 2:
         return Nearest(None, None, 0)
     # Equal texts are one entry: a run that repeats itself must not take longest to measure.
-    entries: dict[frozenset[tuple[str, ...]], set[str]] = defaultdict(set)
+    entries: dict[Grams, set[str]] = defaultdict(set)
     for group, found in known:
         entries[found].add(group)
-    distinct = list(entries)
-    places: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place, found in enumerate(distinct):
-        for gram in found:
-            places[gram].append(place)
-    best: dict[tuple[str, frozenset[tuple[str, ...]]], tuple[float, float]] = {}
-    for place, found in enumerate(distinct):
-        shared: Counter[int] = Counter()
-        for gram in found:
-            if len(places[gram]) > 1:
-                shared.update(places[gram])
-        shared[place] = len(found)
-        for group in entries[found]:
-            contained = jaccard = 0.0
-            for other, count in shared.items():
-                if entries[distinct[other]] != {group}:
-                    contained = max(contained, count / len(found))
-                    jaccard = max(jaccard, count / (len(found) + len(distinct[other]) - count))
-            best[group, found] = contained, jaccard
+    index = _Index(list(entries), list(entries.values()))
+    best = {(group, found): score for place, (found, groups) in enumerate(entries.items()) for group, score in index.nearest(place, groups)}
     scores = [best[entry] for entry in known]
     return Nearest(_percentile([c for c, _ in scores]), _percentile([j for _, j in scores]), len(scores))
+
+
+class _Index:
+    """Which texts have a 4-gram; texts are distinct, each of one or more groups."""
+
+    def __init__(self, texts: Sequence[Grams], groups: Sequence[set[str]]) -> None:
+        self.texts, self.groups = texts, groups
+        self.sizes = [len(text) for text in texts]
+        self.smallest = min(self.sizes)
+        self.places: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for place, text in enumerate(texts):
+            for gram in text:
+                self.places[gram].append(place)
+
+    def nearest(self, place: int, groups: Iterable[str]) -> Iterator[tuple[str, tuple[float, float]]]:
+        """(group, (contained, jaccard)): the best of all texts of another group than that one."""
+        size = self.sizes[place]
+        shared = Counter(itertools.chain.from_iterable(self.places[gram] for gram in self.texts[place]))
+        most_first = shared.most_common()
+        for group in groups:
+            contained = jaccard = 0.0
+            for other, count in most_first:
+                if count / (size + self.smallest - count) <= jaccard:
+                    break  # no text that shares less can be more alike
+                if self.groups[other] != {group}:
+                    contained = max(contained, count / size)
+                    jaccard = max(jaccard, count / (size + self.sizes[other] - count))
+            yield group, (contained, jaccard)
 
 
 def _percentile(values: Sequence[float], share: float = 0.95) -> float:
