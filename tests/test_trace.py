@@ -59,7 +59,10 @@ def a_small_run() -> list[Row]:
         rows.call(f"{T1}/s2:execute", 0),
         rows.call(f"{T1}/s2:execute", 1, fallback=True, reason="no JSON twice"),
         ("tool_calls", {"id": "c1", "result": f"{T1}/s2", "tool": "sql", "arguments": {"q": "select 1"}, "outcome": [1]}),
-        ("incidents", {"id": "pr1", "title": "Outage", "category": "technology", "description": "Down.", "severity": "high", "affects": "all"}),
+        (
+            "incidents",
+            {"id": "pr1", "title": "Outage", "category": "technology", "description": "Down.", "severity": "high", "affects": "all"},
+        ),
     ]
 
 
@@ -127,6 +130,26 @@ def test_incidents_are_those_that_it_or_a_plan_above_heard(pool: Pool) -> None:
     assert pool.trace(Y).incidents == ()
 
 
+@pytest.mark.parametrize(
+    ("affects", "at", "until", "who_heard"),
+    [
+        ("all", "2026-01-05T09:00", "2026-01-30", {T1, T2, T3, Y}),
+        (["Backend Engineer"], "2026-01-05T09:00", "2026-01-30", {T1, T2, T3, Y}),  # its heads hear it too
+        (["CEO"], "2026-01-05T09:00", "2026-01-30", {T1, T2, T3, Y}),  # the plans above were made knowing it
+        (["Sales"], "2026-01-05T09:00", "2026-01-30", set()),
+        ("all", "2026-01-07T09:00", "2026-01-30", {T2, T3}),  # t1 was handed out before
+        ("all", "2026-01-05T09:00", "2026-01-09", {T1, T2, Y}),  # over when t3 was
+    ],
+)
+def test_work_has_heard_the_incidents_in_force_for_its_plans_when_it_was_handed_out(
+    pool: Pool, affects: object, at: str, until: str, who_heard: set[str]
+) -> None:
+    row = {"id": "x1", "title": "Law", "category": "policy", "description": "", "severity": "low", "until": until, "affects": affects}
+    edges = [("edges", {"source": a, "target": b, "kind": "tier"}) for a, b in (("ceo", "cto"), ("cto", "ada"))]
+    pool.write_week(2, "", [("incidents", row), rows.event(1, "incident", "x1", at), *edges])
+    assert {identifier for identifier in (T1, T2, T3, Y) if "x1" in [row["id"] for row in pool.trace(identifier).incidents]} == who_heard
+
+
 def test_a_task_without_a_result_shows_its_subtasks_and_where_they_stand(pool: Pool) -> None:
     trace = pool.trace(T2)
     assert (trace.kind, trace.result) == ("task", None)
@@ -185,8 +208,24 @@ def test_rows_can_be_traced_while_they_are_read(pool: Pool) -> None:
 # ---------------------------------------------------------------- how it is shown
 def test_a_trace_is_shown_with_all_its_parts_and_marked_as_a_stand_in(pool: Pool) -> None:
     text = shown(pool, f"{T1}/s2")
-    parts = ("Churn findings", "scripted stand-in", "Ada Roux, Backend Engineer", "Tom Berg, CTO", "execute 1 abc123", "retention", "Grow.", "Cohort table")
-    parts += ("Built on the Cohort table.", "Outage", "revision 1 of 3", "One task of two was done.", "no JSON twice", "merged Churn report")
+    parts = (
+        "Churn findings",
+        "scripted stand-in",
+        "Ada Roux, Backend Engineer",
+        "Tom Berg, CTO",
+        "execute 1 abc123",
+        "retention",
+        "Grow.",
+        "Cohort table",
+    )
+    parts += (
+        "Built on the Cohort table.",
+        "Outage",
+        "revision 1 of 3",
+        "One task of two was done.",
+        "no JSON twice",
+        "merged Churn report",
+    )
     for part in parts:
         assert part in text, part
     assert "scripted stand-in" not in shown(pool, T2)
