@@ -27,19 +27,42 @@ from taskweave.errors import Problem, PromptInvalid
 from taskweave.records import Json, Sampling
 
 USER = "=== user"
-_GAP = re.compile(r"\n{3,}")
 _NUMBER = (int, float)
 _HEAD: dict[str, type | tuple[type, ...]]
 _HEAD = {"id": str, "version": int, "schema": str, "temperature": _NUMBER, "max_tokens": int, "budget": dict}
 _MEANING: dict[object, str] = {str: "text", int: "a whole number", _NUMBER: "a number", dict: "a mapping of variable to tokens"}
 _LOOP = frozenset({"index", "index0", "first", "last", "length", "revindex", "revindex0", "previtem", "nextitem", "depth", "depth0"})
 _FILTERS = (
-    *("abs", "capitalize", "count", "default", "first", "float", "int", "join", "last", "length", "list", "lower", "max", "min"),
+    *("abs", "capitalize", "count", "default", "first", "float", "int", "last", "length", "list", "lower", "max", "min"),
     *("replace", "round", "sort", "sum", "title", "trim", "unique", "upper", "wordcount"),
 )
 
 
 # ---------------------------------------------------------------- templates
+def _join(items: Iterable[Json], between: str = "") -> str:
+    """Jinja2's own, without its costs."""
+    return between.join(map(str, items))
+
+
+def _bullets(items: Sequence[str], none: str = "none") -> str:
+    """One line an item, or the word for an empty list."""
+    return "\n".join(f"- {item}" for item in items) if items else f"- {none}"
+
+
+def _quoted(text: str) -> str:
+    """Foreign text as one JSON string: it cannot end its own quotation, nor begin a line of the prompt."""
+    return json.dumps(" ".join(str(text).split()), ensure_ascii=False)
+
+
+def _more(items: Sequence[Json]) -> str:
+    """ "- … and 4 more" after a list of records that was cut, else nothing."""
+    rest = items[-1].get("more") if items and isinstance(items[-1], dict) else None
+    return f"- … and {rest} more" if rest else ""
+
+
+_OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more}
+
+
 class _Code(CodeGenerator):
     """Compiles, notes the variables that a template does not set itself, and lets it name no other file."""
 
@@ -64,11 +87,11 @@ class _Templates(Environment):
         super().__init__(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
         self.undeclared: set[str] = set()
         self.globals.clear()
-        self.filters = {name: self.filters[name] for name in _FILTERS} | {"bullets": _bullets, "quoted": _quoted, "more": _more}
+        self.filters = {name: self.filters[name] for name in _FILTERS} | _OWN
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if isinstance(obj, dict):
-            return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+        if isinstance(obj, dict) and attribute in obj:
+            return obj[attribute]
         if isinstance(obj, LoopContext) and attribute in _LOOP:
             return getattr(obj, attribute)
         return self.undefined(obj=obj, name=attribute)
@@ -78,22 +101,6 @@ class _Templates(Environment):
             return obj[argument] if isinstance(obj, (dict, list, tuple, str)) else self.undefined(obj=obj, name=argument)
         except (LookupError, TypeError):
             return self.undefined(obj=obj, name=argument)
-
-
-def _bullets(items: Sequence[str], none: str = "none") -> str:
-    """One line an item, or the word for an empty list."""
-    return "\n".join(f"- {item}" for item in items) if items else f"- {none}"
-
-
-def _quoted(text: str) -> str:
-    """Foreign text as one JSON string: it cannot end its own quotation, nor begin a line of the prompt."""
-    return json.dumps(" ".join(str(text).split()), ensure_ascii=False)
-
-
-def _more(items: Sequence[Json]) -> str:
-    """ "- … and 4 more" after a list of records that was cut, else nothing."""
-    rest = items[-1].get("more") if items and isinstance(items[-1], dict) else None
-    return f"- … and {rest} more" if rest else ""
 
 
 @lru_cache(maxsize=1)
@@ -123,7 +130,9 @@ class Prompt:
         for role, template, before in self.parts:
             try:
                 text = template.render(inputs).strip()
-                messages.append((role, _GAP.sub("\n\n", text) if "\n\n\n" in text else text))
+                while "\n\n\n" in text:  # several times faster than a regular expression
+                    text = text.replace("\n\n\n", "\n\n")
+                messages.append((role, text))
             except (TemplateError, TypeError, ValueError, ArithmeticError) as trouble:
                 raise PromptInvalid(str(Problem(file=self.file, line=_line(trouble, before), what=str(trouble)))) from None
         return tuple((role, text) for role, text in messages if text)
