@@ -1,0 +1,125 @@
+"""Which merged results of closed weeks fit a text?  Entry points: `Query`, `Index`.
+
+A query uses the 8 rarest of its terms, OR-ed; SQLite itself cuts both sides into terms, so any text is a legal query and a word
+is always folded the same way.  Knows nothing of who asks, or why.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from taskweave.pool.tables import storable
+from taskweave.records import Json, canonical
+
+TERMS = 8  # the rarest terms of a query that are used
+CANDIDATES = 2_000  # documents that are ranked for one query, the most recent first
+TITLE_WEIGHT, CONTENT_WEIGHT = 2.0, 1.0
+
+_TOKENIZE = "tokenize='unicode61 remove_diacritics 2'"
+
+CREATE = f"""
+CREATE TABLE merged (
+  n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, task TEXT NOT NULL, role TEXT COLLATE NOCASE, department TEXT COLLATE NOCASE,
+  kind TEXT COLLATE NOCASE, goals TEXT NOT NULL, week INTEGER NOT NULL);
+CREATE VIRTUAL TABLE merged_text USING fts5(title, content, {_TOKENIZE});
+"""
+
+# Vocabulary views and the scratch table live in the connection, never in the file: a reader may not write it.
+_SCRATCH = f"""
+CREATE VIRTUAL TABLE temp.merged_terms USING fts5vocab('main', 'merged_text', 'row');
+CREATE VIRTUAL TABLE temp.asked USING fts5(text, content='', {_TOKENIZE});
+CREATE VIRTUAL TABLE temp.asked_terms USING fts5vocab('temp', 'asked', 'row');
+"""
+
+_RAREST = """
+SELECT a.term, m.doc FROM temp.asked_terms AS a JOIN temp.merged_terms AS m ON m.term = a.term ORDER BY m.doc, a.term LIMIT ?
+"""
+
+_FILTERS = {
+    "role": "m.role = :role",
+    "department": "m.department = :department",
+    "kind": "m.kind = :kind",
+    "goal": "EXISTS (SELECT 1 FROM json_each(m.goals) WHERE value = :goal)",
+    "since_week": "m.week >= :since_week",
+    "until_week": "m.week <= :until_week",
+    "exclude_task": "m.task <> :exclude_task",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A text, and what narrows it.
+
+    `kind` is the artifact's; weeks are the numbers under which results were written, both inclusive; case matters in `goal` only.
+    """
+
+    text: str
+    role: str | None = None
+    department: str | None = None
+    kind: str | None = None
+    goal: str | None = None
+    since_week: int | None = None
+    until_week: int | None = None
+    exclude_task: str | None = None
+
+
+class Index:
+    """The search index of one run.db, on the connection of its pool."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._db.executescript("PRAGMA temp_store = MEMORY;" + _SCRATCH)
+
+    def add(self, week: int, documents: Sequence[Mapping[str, Json]]) -> None:
+        """Index merged results: each has id, task, role, department, kind, goals, title, content.
+
+        One already there is replaced in its place.
+        """
+        for document in documents:
+            number = self._db.execute(
+                "INSERT INTO merged (id, task, role, department, kind, goals, week)"
+                " VALUES (:id, :task, :role, :department, :kind, :goals, :week)"
+                " ON CONFLICT (id) DO UPDATE SET task = excluded.task, role = excluded.role, department = excluded.department,"
+                " kind = excluded.kind, goals = excluded.goals, week = excluded.week RETURNING n",
+                {**document, "goals": canonical(document["goals"]), "week": week},
+            ).fetchone()[0]
+            self._db.execute("DELETE FROM merged_text WHERE rowid = ?", (number,))
+            self._db.execute(
+                "INSERT INTO merged_text (rowid, title, content) VALUES (?, ?, ?)", (number, document["title"], document["content"])
+            )
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text that are searched: the 8 rarest that occur at all, rarest first, ties by the term.
+
+        A term of more than half of the documents tells nothing apart (its weight in BM25 is nil), so it is used only where no rarer
+        one is there: in a pool of one document the question must still find it.
+        """
+        self._db.execute("INSERT INTO temp.asked(asked) VALUES ('delete-all')")
+        self._db.execute("INSERT INTO temp.asked(text) VALUES (?)", (storable(text).replace("\0", " "),))
+        rarest: list[tuple[str, int]] = self._db.execute(_RAREST, (TERMS,)).fetchall()
+        if not rarest:
+            return []
+        half = self._db.execute("SELECT count(*) FROM merged").fetchone()[0] / 2
+        return [term for term, documents in rarest if documents <= half] or [term for term, _ in rarest]
+
+    def search(self, query: Query, k: int) -> list[str]:
+        """Ids of at most `k` results, by round(bm25, 9), then by id."""
+        terms = self.terms(query.text)
+        if not terms or k < 1:
+            return []
+        given = {name: getattr(query, name) for name in _FILTERS if getattr(query, name) is not None}
+        where = "".join(f" AND {_FILTERS[name]}" for name in given)
+        # The inner LIMIT bounds what one question may cost; it takes the most recent, as an index of rows is written in the order of weeks.
+        found = self._db.execute(
+            f"SELECT id FROM (SELECT m.id AS id, bm25(merged_text, {TITLE_WEIGHT}, {CONTENT_WEIGHT}) AS score FROM merged_text"
+            f" CROSS JOIN merged AS m ON m.n = merged_text.rowid WHERE merged_text MATCH :match{where}"
+            f" ORDER BY merged_text.rowid DESC LIMIT {CANDIDATES}) ORDER BY round(score, 9), id LIMIT :k",
+            {**{name: storable(v) if isinstance(v, str) else v for name, v in given.items()}, "match": _any_of(terms), "k": k},
+        )
+        return [identifier for (identifier,) in found]
+
+
+def _any_of(terms: Sequence[str]) -> str:
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
