@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from taskweave.errors import BackboneOut, BadInput, BudgetReached, Interrupted, RunRefused, Stopped
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
-from taskweave.org.schema import parse
 from taskweave.org.schema import load, parse
 from taskweave.prompts import PromptBook
 from taskweave.report.status import status
