@@ -1,0 +1,85 @@
+"""The offline stand-in for a language model: answers every step from phrase banks, the same answer for the same request.
+
+`Scripted().complete(request)` gives the JSON of FORMATS for the request's step.  Hours, dependencies, counts and roles come from the request's
+seed alone; wording from seed and inputs.  It opens no connection and keeps no state between requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from taskweave.backbones.scripted import closing, deliverables, planning, tasks
+from taskweave.backbones.scripted.dice import Dice
+from taskweave.errors import BadInput
+from taskweave.records import Completion, Json, Request
+
+Answerer = Callable[[Mapping[str, Json], Dice], Json]
+
+STEPS: Mapping[str, Answerer] = {
+    "formulate": planning.formulate,
+    "partition": planning.partition,
+    "partition_week": tasks.partition_week,
+    "decompose": tasks.decompose,
+    "execute": deliverables.execute,
+    "merge": deliverables.merge,
+    "diagnose": closing.diagnose,
+    "align": planning.align,
+    "reconcile": planning.reconcile,
+    "roll_up": closing.roll_up,
+    "respond": tasks.respond,
+}
+
+# What each step reads; a request may hold more.
+INPUTS: Mapping[str, frozenset[str]] = {
+    "formulate": frozenset("organization unit parent_plan parent_diagnosis last_diagnosis objectives readings incidents requests carried".split()),
+    "partition": frozenset("organization unit plan recipients goals".split()),
+    "partition_week": frozenset("organization unit plan focus objectives incidents carried recent slots roles activities goals".split()),
+    "decompose": frozenset("task subtasks hours roles upstream activities".split()),
+    "execute": frozenset("organization date task role author dependencies evidence goals subtask".split()),
+    "merge": frozenset("organization date task goals partials references".split()),
+    "diagnose": frozenset("organization unit counts tasks results children readings incidents".split()),
+    "align": frozenset("organization unit plan diagnosis incidents readings".split()),
+    "reconcile": frozenset("organization unit plan siblings".split()),
+    "roll_up": frozenset("organization unit last_summary children".split()),
+    "respond": frozenset("organization unit plan incident open slots roles activities goals".split()),
+}
+
+
+def tokens(text: str) -> int:
+    """Tokens by the project's rule: UTF-8 bytes / 4, rounded up."""
+    return -(-len(text.encode("utf-8")) // 4)
+
+
+class Scripted:
+    """A backbone that answers from phrase banks.  `stubs` replace the answer of a step, by prompt id."""
+
+    name = "scripted"
+    origin: Literal["model", "scripted"] = "scripted"
+
+    def __init__(self, stubs: Mapping[str, Callable[[Request], Json]] | None = None) -> None:
+        self._stubs = dict(stubs or {})
+
+    def answer(self, request: Request) -> Json:
+        """The answer as a JSON value; BadInput where the request is of no known step or lacks an input."""
+        stub = self._stubs.get(request.prompt)
+        if stub is not None:
+            return stub(request)
+        step = STEPS.get(request.prompt)
+        if step is None:
+            raise BadInput(f"prompt {request.prompt!r}: the scripted backbone answers only {sorted(STEPS)}; give Scripted a stub for it")
+        missing = sorted(INPUTS[request.prompt] - request.inputs.keys())
+        if missing:
+            raise BadInput(f"prompt {request.prompt!r}: the scripted backbone misses the inputs {missing}; it was given {sorted(request.inputs)}")
+        return step(request.inputs, Dice.of(request.seed, request.inputs))
+
+    async def complete(self, request: Request) -> Completion:
+        text = json.dumps(self.answer(request), ensure_ascii=False)
+        return Completion(
+            text=text,
+            prompt_tokens=sum(tokens(message) for _, message in request.messages),
+            completion_tokens=tokens(text),
+            cached_tokens=0,
+            model=self.name,
+        )

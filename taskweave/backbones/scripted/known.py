@@ -1,0 +1,151 @@
+"""What a planning text may speak of, as slots: the goals, readings, unit, incidents and carried work of a request's inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from taskweave.backbones.scripted import wording
+from taskweave.records import Json
+
+_LOWER = re.compile(r"\b(?:under|below|at most|less|within|no more|fewer|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE)
+_HIGHER = re.compile(r"\b(?:over|above|at least|more|rais\w*|grow\w*|increas\w*|reach|win|lift|up to|improv\w*)\b|[>≥]", re.IGNORECASE)
+_IMPERATIVE = frozenset("raise reduce cut keep reach grow bring launch lower increase win hold shorten improve close deliver complete publish pass open build "
+                        "double halve move get have make expand achieve maintain lift add ship release establish secure limit sign digitise process answer "
+                        "finish settle pay serve train hire earn retain strengthen restore meet drive develop ensure support clear resolve".split())
+
+
+def spaced(name: str) -> str:
+    return name.replace("_", " ").replace("-", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    name: str
+    text: str  # as it stands inside a sentence
+    kpi: str
+    by: str
+
+    @property
+    def aim(self) -> str:
+        """'to raise ...' or 'of monthly churn ...', after words such as 'the aim'."""
+        return f"to {self.text}" if self.text.split(" ", 1)[0].lower() in _IMPERATIVE else f"of {self.text}"
+
+    @property
+    def short(self) -> str:
+        return spaced(self.name)
+
+
+def goals(raw: Sequence[Mapping[str, Json]]) -> list[Goal]:
+    found = []
+    for goal in raw:
+        text = wording.lower_first(str(goal.get("text") or spaced(str(goal["name"]))).strip().rstrip("."))
+        by = wording.parse_date(goal.get("by"))
+        found.append(Goal(str(goal["name"]), text, spaced(str(goal.get("kpi") or "")), wording.day_month(by) if by else ""))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    kpi: str
+    value: str
+    target: str
+    gap: str
+    side: str  # above | below
+    distance: float  # relative to the target; 0 where it is reached or unknown
+    goal: str
+
+    def slots(self) -> dict[str, str]:
+        known = {"kpi": self.kpi, "value": self.value}
+        if self.target:
+            known |= {"target": self.target}
+            if self.distance:
+                known |= {"gap": self.gap, "side": self.side}
+            else:
+                known |= {"met": "yes"}
+        return known
+
+
+def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[Reading]:
+    """The readings, the one farthest from its target first.  Which side is the good one is read from the goal's words."""
+    by_name = {goal.name: goal for goal in stated}
+    found = []
+    for reading in raw:
+        value, unit, target = float(reading["value"]), str(reading.get("unit") or ""), reading.get("target")
+        goal = by_name.get(str(reading.get("goal") or ""))
+        gap = "" if target is None else wording.measured(abs(value - float(target)), "points" if unit == "%" else unit)
+        distance, side = 0.0, ""
+        if target is not None:
+            side = "above" if value > float(target) else "below"
+            text = goal.text if goal else ""
+            lower = bool(_LOWER.search(text)) and not _HIGHER.search(text)
+            higher = bool(_HIGHER.search(text)) and not _LOWER.search(text)
+            reached = value == float(target) or (lower and side == "below") or (higher and side == "above")
+            distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
+        found.append(Reading(
+            spaced(str(reading["kpi"])), wording.measured(value, unit), "" if target is None else wording.measured(float(target), unit), gap, side,
+            distance, goal.short if goal else "",
+        ))
+    return sorted(found, key=lambda r: (-r.distance, r.kpi))
+
+
+def unit_slots(organization: Mapping[str, Json], unit: Mapping[str, Json]) -> dict[str, str]:
+    period, _, dates = str(unit["period"]).partition(",")
+    team = [str(title) for title in unit.get("team") or ()]
+    slots = {
+        "company": str(organization["name"]), "level": str(unit["level"]), "period": period.strip(), "owner": str(unit["owner"]),
+        "unit": str(unit.get("department") or organization["name"]),
+    }
+    end = re.findall(r"\d{4}-\d{2}-\d{2}", dates)
+    if end and (last := wording.parse_date(end[-1])):
+        slots |= {"end": wording.day_month(last), "end_day": wording.weekday(last)}
+    if unit.get("department"):
+        slots["department"] = str(unit["department"])
+    for position, title in enumerate(team[:3], 1):
+        slots[f"role{position}"] = title
+    if team:
+        slots["team"] = wording.join(team) if len(team) <= 4 else f"{', '.join(team[:3])} and {wording.in_words(len(team) - 3)} more"
+    return slots
+
+
+def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
+    slots = {"incident": str(incident["title"]).strip(), "category": str(incident.get("category") or "internal"),
+             "severity": str(incident.get("severity") or "medium")}
+    until = wording.parse_date(incident.get("until"))
+    if until:
+        slots["until"] = wording.day_month(until)
+    said = [s for s in wording.sentences(str(incident.get("description") or "")) if 4 <= wording.words(s) <= 26 and '"' not in s]
+    if said:
+        slots["happened"] = said[0].rstrip(".")
+    return slots
+
+
+_QUOTED = re.compile(r"\"([^\"]+)\"")
+
+
+def quoted(text: str) -> list[str]:
+    return _QUOTED.findall(text)
+
+
+def kept(text: str, titles: Sequence[str], limit: int) -> list[str]:
+    """Whole sentences of a text, up to `limit` words, without those that speak of an incident not among `titles`."""
+    found: list[str] = []
+    left = limit
+    for sentence in wording.sentences(text):
+        if any(quoted not in titles for quoted in _QUOTED.findall(sentence)) or sentence.startswith(("Revised", "Changed")):
+            continue
+        left -= wording.words(sentence)
+        if left < 0:
+            break
+        found.append(sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.")
+    return found
+
+
+def telling(text: str | None, low: int = 6, high: int = 24) -> str:
+    """One sentence of an earlier text that can be repeated inside another, without its full stop; '' where none fits."""
+    for sentence in wording.sentences(text or ""):
+        body = sentence.rstrip(".")
+        if low <= wording.words(body) <= high and '"' not in body and ":" not in body:
+            return wording.lower_first(body)
+    return ""

@@ -1,0 +1,32 @@
+"""SQL deliverables: real SELECT statements over a field's tables, with a comment that says what they answer and what they build on."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from taskweave.backbones.scripted import wording
+from taskweave.backbones.scripted.grammar import Draft, load, tidy
+
+
+def schema(name: str) -> list[Mapping[str, Any]]:
+    """The tables of a field: {table, key, dimension, second, measure, date, status, values, parent, parent_key, parent_label}."""
+    schemas = load().tables["schemas"]
+    return list(schemas.get(name) or schemas["office"])
+
+
+def content(draft: Draft, name: str) -> str:
+    """A query and its reading, as the text of a deliverable."""
+    table = draft.pick(schema(name))
+    since = wording.working_day(wording.parse_date(draft.slots["iso"]) or date(2026, 1, 5), -35 - 5 * int(draft.random.random() * 8))
+    values = [str(value) for value in table["values"]]
+    draft.know(**{f"t_{key}": str(value) for key, value in table.items() if key != "values"})
+    draft.know(t_value=values[int(draft.random.random() * len(values))], t_value2=values[0], t_since=since.isoformat(),
+               t_floor=str(3 + int(draft.random.random() * 9)), t_limit=str(10 + 5 * int(draft.random.random() * 4)), t_alias=str(table["table"])[0])
+    before = "\n".join(f"-- {line}" for line in textwrap.wrap(tidy(f"{draft.say('sql_question')} {draft.slots['builds']}"), 96))
+    statement = draft.say("sql_statement")
+    after = "\n".join(f"-- {line}" for line in textwrap.wrap(tidy(draft.say("sql_reading")), 96))
+    return f"{before}\n{re.sub(r'[ ]+$', '', statement, flags=re.MULTILINE)}\n{after}"

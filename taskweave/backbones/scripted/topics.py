@@ -1,0 +1,190 @@
+"""What is a task about, and which field of work does a role belong to?
+
+`field_of(role)` finds the field (its cases, metrics, angles) by the role's title, else by its subjects and skills; `topic(title)` reads
+the subject back out of a task's title; `own_subject(role, text)` finds which of a role's subjects a text names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from taskweave.backbones.scripted import wording
+from taskweave.backbones.scripted.grammar import load
+from taskweave.records import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with some of the items, why, and what to do: phrases that belong together."""
+
+    flaw: str
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kind of thing that a field looks at: plural, singular, where it comes from, words that call for it, problems."""
+
+    items: str
+    item: str
+    source: str
+    calls: frozenset[str]
+    problems: tuple[Problem, ...]
+    many: tuple[int, int]  # how many there usually are
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    unit: str
+    low: float
+    high: float
+    better: str  # lower | higher
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of work, such as software or finance."""
+
+    name: str
+    titles: tuple[str, ...]
+    words: frozenset[str]
+    metrics: tuple[Metric, ...]
+    cases: tuple[Case, ...]
+    lines: Mapping[str, tuple[str, ...]]  # angles, rules, checks, outputs, aims: one phrase a line
+    schema: str
+
+
+def _lines(block: object) -> tuple[str, ...]:
+    return tuple(line.strip() for line in str(block or "").splitlines() if line.strip())
+
+
+def _singular(plural: str) -> str:
+    head, _, tail = plural.partition(" of ")
+    word = head[:-3] + "y" if head.endswith("ies") else head[:-2] if head.endswith(("sses", "xes", "ches", "shes")) else head.removesuffix("s")
+    return f"{word} of {tail}" if tail else word
+
+
+def _case(raw: Mapping[str, Any]) -> Case:
+    problems = []
+    for line in _lines(raw["problems"]):
+        flaw, cause, remedy = (piece.strip() for piece in line.split("::"))
+        problems.append(Problem(flaw, cause, remedy))
+    items = str(raw["items"])
+    few, most = (int(number) for number in str(raw.get("many", "60-480")).split("-"))
+    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(str(raw.get("for", "")).split()), tuple(problems), (few, most))
+
+
+def _metric(line: str) -> Metric:
+    name, unit, low, high, better = (piece.strip() for piece in line.split("::"))
+    return Metric(name, unit, float(low), float(high), better)
+
+
+@lru_cache(maxsize=1)
+def fields() -> dict[str, Field]:
+    known = {}
+    for name, raw in sorted(load().tables["fields"].items()):
+        lines = {key: _lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words", "schema")}
+        known[name] = Field(
+            name, _lines(raw["titles"]), frozenset(str(raw["words"]).split()), tuple(map(_metric, _lines(raw["metrics"]))),
+            tuple(map(_case, raw["cases"])), lines, str(raw.get("schema", "office")),
+        )
+    return known
+
+
+@lru_cache(maxsize=1024)
+def _field(title: str, vocabulary: tuple[str, ...]) -> Field:
+    low = f" {title.lower()} "
+    best: tuple[int, str] | None = None
+    for name, candidate in fields().items():
+        for key in candidate.titles:
+            if re.search(rf"\b{re.escape(key)}", low) and (best is None or (-len(key), name) < best):
+                best = (-len(key), name)
+    if best is not None:
+        return fields()[best[1]]
+    heard = [word for phrase in vocabulary for word in wording.content_words(phrase)]
+    scores = sorted((-sum(word in candidate.words for word in heard), name) for name, candidate in fields().items())
+    return fields()[scores[0][1]] if scores[0][0] < 0 else fields()["office"]
+
+
+def field_of(role: Mapping[str, Json] | str) -> Field:
+    """The field of work of a role, given as a title or as the ROLE of a request."""
+    if isinstance(role, str):
+        return _field(role, ())
+    return _field(str(role["role"]), (*role.get("subjects", ()), *role.get("skills", ())))
+
+
+def own_subject(subjects: Sequence[str], *texts: str) -> str | None:
+    """The longest of a role's subjects that one of the texts names, texts in order of weight."""
+    for text in texts:
+        low = text.lower()
+        found = [subject for subject in subjects if subject.lower() in low]
+        if found:
+            return max(found, key=lambda s: (len(s), s))
+    return None
+
+
+@lru_cache(maxsize=1)
+def _openings() -> tuple[str, ...]:
+    """How scripted titles begin, up to their subject, longest first."""
+    starts = {line.partition("{S}")[0] for block in load().tables["titles"].values() for line in _lines(block)}
+    plain = {option.lower() for start in starts for option in _spelled(start)}
+    return tuple(sorted(plain, key=lambda s: (-len(s), s)))
+
+
+def _spelled(text: str) -> list[str]:
+    """Every reading of a text with one level of [a|b]."""
+    found = re.search(r"\[([^\]]*)\]", text)
+    if not found:
+        return [text]
+    return [out for option in found.group(1).split("|") for out in _spelled(text[: found.start()] + option + text[found.end() :])]
+
+
+@lru_cache(maxsize=1)
+def _angle_start() -> re.Pattern[str]:
+    lines = [line for line in _lines(load().tables["angles"])]
+    for known in fields().values():
+        lines += known.lines.get("angles", ())
+    lines += [line.partition("{S}")[2].strip() for block in load().tables["titles"].values() for line in _lines(block)]
+    starts = set()
+    for line in lines:
+        for reading in _spelled(line):
+            words = [re.escape(word) for word in reading.split()[:2] if "{" not in word]
+            if words:
+                starts.add(" ".join(words))
+    ordered = sorted(starts, key=lambda s: (-len(s), s))
+    return re.compile(r",? (?:" + "|".join(ordered) + r")\b|[:;(]| (?:so that|in order to|ahead of|based on|before|after) ")
+
+
+@lru_cache(maxsize=8192)
+def topic(title: str) -> str:
+    """The noun phrase that a title is about: 'Analyse the churn cohort table ahead of the review' -> 'churn cohort table'."""
+    text = title.replace("_", " ").strip().rstrip(".")
+    low = text.lower()
+    head, colon, tail = text.partition(": ")
+    if colon and len(head.split()) > 3 and any(tail.lower().startswith(start) for start in _openings()):
+        text, low = tail, tail.lower()
+    for start in _openings():
+        if start and low.startswith(start):
+            text = text[len(start) :]
+            break
+    else:
+        first, _, rest = text.partition(" ")
+        if rest and first.lower().rstrip("e") in _VERBS:
+            text = rest
+    found = _angle_start().search(text)
+    if found and found.start() > 2:
+        text = text[: found.start()]
+    text = re.sub(r"^(?:the|a|an|our)\s+", "", text, flags=re.IGNORECASE).strip(" ,.")
+    return wording.lower_first(" ".join(text.split()[:9])) or wording.lower_first(title)
+
+
+_VERBS = frozenset(verb.rstrip("e") for verb in (
+    "analyse analyze conduct monitor optimize optimise launch create enhance refine review engage initiate revise design implement build test deploy support "
+    "research write plan train recruit negotiate audit report prepare draft check run collect define update improve respond answer set fix assess evaluate "
+    "develop document measure migrate investigate identify map compare establish organize organise coordinate present publish produce verify validate").split())

@@ -1,0 +1,161 @@
+"""English in the small: articles, number, capitals, figures, dates, lists, and cutting a text into sentences.
+
+Pure functions on strings.  Knows nothing of grammars, steps or organizations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from functools import lru_cache
+
+_MONTHS = "January February March April May June July August September October November December".split()
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_PREPOSITIONS = frozenset("of for in on with to from by at between about after before per against across under over into through behind during".split())
+_SINGULAR_S = frozenset("analytics news series analysis basis axis status process access progress business address class loss less chassis bus canvas "
+                        "ethics logistics physics electronics hydraulics mechanics robotics kubernetes success stress sepsis synopsis diagnosis emphasis "
+                        "thesis crisis census consensus bonus focus campus virus corpus sms dns css js pos saas apis_ kudos ios gas bias atlas lens "
+                        "compass congress".split())
+_PLURAL = frozenset("data people staff criteria media children men women personnel feet mice".split()) - {"data", "media", "staff"}
+_VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|honour|heir|8|11\b|18\b|[FHLMNRSX](?=[A-Z0-9]|\b)|[AEIO])", re.ASCII)
+_CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m)|use|user|usab|usag|usu|util|eu|one\b|once|U[A-Z])", re.IGNORECASE)
+
+
+def lower_first(text: str) -> str:
+    """The text as it stands inside a sentence: acronyms and names with inner capitals keep theirs."""
+    word = text.split(" ", 1)[0]
+    if len(word) < 2 and word != "A":
+        return text
+    if any(c.isupper() or c.isdigit() or c == "/" for c in word[1:]):
+        return text
+    return text[:1].lower() + text[1:]
+
+
+def upper_first(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+@lru_cache(maxsize=4096)
+def is_plural(phrase: str) -> bool:
+    """Whether a noun phrase takes 'are': by its head, the last word before the first preposition."""
+    head = ""
+    for word in phrase.split():
+        if word.lower() in _PREPOSITIONS and head:
+            break
+        if word.lower() == "and" and head and is_plural(head):
+            return True
+        head = word
+    head = head.strip(".,;:()'\"").lower()
+    if head in _PLURAL:
+        return True
+    return head.endswith("s") and not head.endswith(("ss", "us", "is")) and head not in _SINGULAR_S
+
+
+def with_article(phrase: str) -> str:
+    if _VOWEL_SOUND.match(phrase) and not _CONSONANT_SOUND.match(phrase):
+        return f"an {phrase}"
+    return f"a {phrase}"
+
+
+def possessive(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
+def join(items: Sequence[str], word: str = "and") -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {word} {items[-1]}"
+
+
+def number(value: float, decimals: int | None = None) -> str:
+    """A figure without idle zeros: 2, 3.1, 12,400."""
+    if decimals is None:
+        decimals = 0 if abs(value) >= 100 or float(value).is_integer() else (1 if abs(value) >= 10 else 2)
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def measured(value: float, unit: str, decimals: int | None = None) -> str:
+    text = number(value, decimals)
+    return f"{text} {unit}" if unit else text
+
+
+def count(n: int, singular: str, plural: str | None = None) -> str:
+    return f"{n} {singular if n == 1 else plural or singular + 's'}"
+
+
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+def in_words(n: int) -> str:
+    return _WORDS[n] if 0 <= n < len(_WORDS) else str(n)
+
+
+def parse_date(text: object) -> date | None:
+    try:
+        return date.fromisoformat(str(text)[:10])
+    except ValueError:
+        return None
+
+
+def working_day(start: date, days: int) -> date:
+    """The date `days` weekdays after `start` (before it where negative)."""
+    step = 1 if days >= 0 else -1
+    day = start
+    left = abs(days)
+    while left or day.weekday() > 4:
+        day += timedelta(days=step)
+        if day.weekday() < 5 and left:
+            left -= 1
+    return day
+
+
+def day_month(day: date) -> str:
+    return f"{day.day} {_MONTHS[day.month - 1]}"
+
+
+def weekday(day: date) -> str:
+    return _DAYS[day.weekday()]
+
+
+def month(day: date) -> str:
+    return _MONTHS[day.month - 1]
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(A-Z0-9])|\n+")
+
+
+def sentences(text: str) -> list[str]:
+    """The text's sentences; a last one that was cut off is left out."""
+    found = [piece.strip() for piece in _SENTENCE.split(text) if piece.strip()]
+    return [piece for piece in found if not piece.endswith(("[…]", "…"))]
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` words, ending at a comma or semicolon where one comes late enough, without the closing full stop."""
+    text = text.strip().rstrip(".;:, ")
+    pieces = text.split()
+    if len(pieces) <= limit:
+        return text
+    head = " ".join(pieces[:limit])
+    at = max(head.rfind(","), head.rfind(";"))
+    return head[:at] if at > len(head) // 2 else ""
+
+
+def content_words(text: str) -> list[str]:
+    return [word for word in re.findall(r"[a-z][a-z0-9/-]+", text.lower()) if word not in _STOP and len(word) > 2]
+
+
+_STOP = frozenset("the and for with from that this into onto over under after before their its our are was were has have had not but who what when where "
+                  "which while each every per than then them they there these those will would should could can may must one two all any "
+                  "out off via about against between because week month quarter year".split())
+
+
+def unique(items: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(items))

@@ -1,0 +1,117 @@
+"""What every work of a segment sees: the organization, its people, the prompts and the backbone's identity.
+
+Entry point: `Setting`.  It turns them into the inputs of prompts and asks.  It refuses to know about time and promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from taskweave.backbones.structured import Answered, ask
+from taskweave.engine.promises import Context as WorkContext
+from taskweave.org.delegation import Delegation
+from taskweave.org.calendar import WorkCalendar
+from taskweave.org.population import Population
+from taskweave.org.organization import Organization
+from taskweave.prompts import PromptBook
+from taskweave.records import Json, Origin
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One segment of a run, as works see it."""
+
+    org: Organization
+    population: Population
+    delegation: Delegation
+    calendar: WorkCalendar
+    prompts: PromptBook
+    backbone: str
+    origin: Origin
+    assign: Literal["match", "model"]
+    seed: int
+    draw: int
+    _cache: dict[str, Json] = field(default_factory=dict, repr=False)
+
+    def organization(self) -> Json:
+        """The `organization` input of prompts."""
+        if "organization" not in self._cache:
+            org = self.org
+            self._cache["organization"] = {
+                "name": org.name,
+                "domain": org.domain,
+                "description": org.description,
+                "goals": [
+                    {
+                        "name": name,
+                        "text": goal.text,
+                        "kpi": goal.kpi,
+                        "target": goal.target,
+                        "by": goal.by.isoformat() if goal.by else None,
+                        "owner": goal.owner,
+                    }
+                    for name, goal in org.goals.items()
+                ],
+                "departments": [
+                    {"name": name, "head": department.head, "roles": [r.title for r in org.roles.values() if r.department == name]}
+                    for name, department in org.departments.items()
+                ],
+            }
+        return self._cache["organization"]
+
+    def goals(self) -> Json:
+        """Names and texts of the goals, as offered for choice."""
+        return [{"name": name, "text": goal.text} for name, goal in self.org.goals.items()]
+
+    def roles(self, titles: Sequence[str]) -> Json:
+        """The `roles` input: what each title is responsible for and produces."""
+        return [self.role(title) for title in titles]
+
+    def role(self, title: str) -> Json:
+        """The ROLE input of one title."""
+        key = f"role:{title}"
+        if key not in self._cache:
+            role = self.org.roles[title]
+            self._cache[key] = {
+                "role": title,
+                "responsibilities": list(role.responsibilities),
+                "skills": list(role.skills),
+                "activities": list(role.activities),
+                "artifacts": list(role.artifacts),
+                "subjects": list(role.subjects),
+            }
+        return self._cache[key]
+
+    def author(self, agent: str) -> Json:
+        """The `author` input: who executes."""
+        person = self.population.agent(agent)
+        persona = person.persona
+        return {
+            "name": persona.name,
+            "title": person.role,
+            "years": persona.years,
+            "background": persona.background,
+            "style": persona.style,
+            "knows": list(persona.knows),
+        }
+
+    def name(self, agent: str) -> str:
+        """The person's name."""
+        return self.population.agent(agent).persona.name
+
+    async def ask(
+        self,
+        ctx: WorkContext,
+        prompt: str,
+        inputs: Mapping[str, Json],
+        schema: Mapping[str, Json],
+        parse: Callable[[Json], T],
+        fallback: Callable[[], T],
+    ) -> Answered[T]:
+        """One structured question: rendered, asked, parsed, or answered by `fallback` with the reason recorded."""
+        request = self.prompts.request(prompt, inputs, schema=schema, backbone=self.backbone)
+        return await ask(ctx, request, parse, fallback)
