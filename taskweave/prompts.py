@@ -70,6 +70,11 @@ class PromptBook:
         """sha256 of the file's normalized text."""
         return self[prompt_id].digest
 
+    def label(self, prompt_id: str) -> str:
+        """What provenance keeps of a prompt: its id, version and digest."""
+        prompt = self[prompt_id]
+        return f"{prompt.id}@{prompt.version}:{prompt.digest[:12]}"
+
     def request(self, prompt_id: str, inputs: Mapping[str, Json], *, schema: Mapping[str, Json] | None, backbone: str) -> Request:
         """The request that a step sends: inputs cut to the head's budgets, and the messages they render to.
 

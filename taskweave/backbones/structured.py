@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from taskweave.cutting import cut, tokens
 from taskweave.records import Completion, Json, Origin, Quality, Request, canonical
 
 T = TypeVar("T")
+U = TypeVar("U")
 _ERROR_TOKENS = 80
 _ANSWER_TOKENS = 200  # of a bad answer, shown to the model that is asked again
 _SHOWN_ERRORS = 3
@@ -32,6 +33,8 @@ class Asker(Protocol):
 
     @property
     def site(self) -> str: ...
+    @property
+    def draw(self) -> int: ...
     @property
     def ordinal(self) -> int: ...
     @property
@@ -45,6 +48,7 @@ class CallRow:
 
     site: str
     ordinal: int
+    draw: int
     prompt: str
     backbone: str
     prompt_tokens: int
@@ -58,13 +62,21 @@ class CallRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answered(Generic[T]):
-    """A value, and how it came about: `reason` says what was wrong where quality is not ok."""
+    """A value, and how it came about: `reason` says what was wrong where quality is not ok, `notes` what code changed in the value."""
 
     value: T
     quality: Quality
     reason: str
     calls: tuple[CallRow, ...]
     origin: Origin
+    notes: tuple[str, ...] = ()
+
+    def with_value(self, value: U, notes: Sequence[str] = ()) -> Answered[U]:
+        """The same answer with another value made of it; a value that code had to change is a repaired one."""
+        quality: Quality = "repaired" if notes and self.quality == "ok" else self.quality
+        return Answered(
+            value=value, quality=quality, reason=self.reason, calls=self.calls, origin=self.origin, notes=(*self.notes, *notes)
+        )
 
 
 class Unusable(ValueError):
@@ -118,6 +130,7 @@ def _row(ctx: Asker, request: Request, completion: Completion, *, fallback: bool
     return CallRow(
         site=ctx.site,
         ordinal=ctx.ordinal,
+        draw=ctx.draw,
         prompt=request.prompt,
         backbone=request.backbone,
         prompt_tokens=prompt_tokens(request) if prompt is None else prompt,

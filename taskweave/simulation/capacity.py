@@ -71,7 +71,8 @@ class Capacity:
         order = sorted(set(roles), key=list(self._org.roles).index)
         random.Random(f"{self._seed}:mix:{site}").shuffle(order)
         hands: list[list[str]] = [[] for _ in range(count)]
-        for turn, role in enumerate(role for role in order for _ in range(roles.count(role))):
+        dealt = [role for role in order for _ in range(roles.count(role))]
+        for turn, role in enumerate(dealt):
             hands[turn % count].append(role)
         rank = {role: position for position, role in enumerate(self._org.roles)}
         return [

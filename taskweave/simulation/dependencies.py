@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from taskweave.cutting import cut
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.pool.pool import Pool
 from taskweave.pool.search import Query
-from taskweave.cutting import cut
 from taskweave.records import Context, Dependency, DependencyQuery
 from taskweave.simulation.environment import Reading
 

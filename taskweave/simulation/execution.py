@@ -133,7 +133,7 @@ def decompose(
                 "activities": list(setting.org.activities),
             }
             schema = answers.decomposition(count, tuple(titles), tuple(offered), setting.org.activities, slot.hours)
-            return await setting.ask(ctx, "decompose", inputs, schema, lambda answer: answers.Decomposition.model_validate(answer).subtasks, tuple)
+            return await setting.ask(ctx, "decompose", inputs, schema, read_subtasks, tuple)
 
         first = await ask_for(0)
         found, calls, notes, quality = list(first.value[:count]), list(first.calls), list(first.notes), first.quality
@@ -155,6 +155,11 @@ def decompose(
         return Breakdown(spec=spec, steps=scored, quality=quality, calls=tuple(calls), notes=(*notes, *more_notes))
 
     return work
+
+
+def read_subtasks(answer: Json) -> tuple[answers.ProposedSubtask, ...]:
+    """The subtasks of a decompose answer; ValueError for what is none."""
+    return answers.Decomposition.model_validate(answer).subtasks
 
 
 def read_steps(

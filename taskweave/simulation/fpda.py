@@ -157,11 +157,16 @@ def partition_week(
                 "goals": setting.goals(),
             }
             schema = answers.week_partition(len(wanted), setting.org.activities, tuple(setting.org.goals))
-            return await setting.ask(ctx, "partition_week", inputs, schema, lambda answer: tuple(task.spec() for task in answers.WeekPartition.model_validate(answer).tasks), tuple)
+            return await setting.ask(ctx, "partition_week", inputs, schema, read_tasks, tuple)
 
         return await exactly(slots, ask_for, setting, plan.plan)
 
     return work
+
+
+def read_tasks(answer: Json) -> tuple[TaskSpec, ...]:
+    """The tasks of a partition_week answer; ValueError for what is none."""
+    return tuple(task.spec() for task in answers.WeekPartition.model_validate(answer).tasks)
 
 
 def respond(setting: Setting, scene: Scene, incident: Json, open_tasks: Sequence[Json], slots: Sequence[Slot]) -> Work:

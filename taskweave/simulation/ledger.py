@@ -7,7 +7,7 @@ one and every searching work launched before it, so that a search sees exactly t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskweave.backbones.structured import CallRow
@@ -16,7 +16,8 @@ from taskweave.engine.journal import Journal
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.engine.promises import Promise
 from taskweave.org.calendar import WorkCalendar
-from taskweave.pool.pool import Pool, Row, week_digest
+from taskweave.pool.pool import Pool, week_digest
+from taskweave.pool.tables import Row
 from taskweave.records import Json
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
@@ -58,7 +59,9 @@ class Ledger:
         make_row = self._event_row
 
         def make(value: Any) -> list[Row]:
-            return [make_row("repaired", "", subject, note, case) for note in value.notes]
+            kind = "fallback" if value.quality == "fallback" else "repair"
+            said = [value.reason] if getattr(value, "reason", "") and not value.notes else list(value.notes)
+            return [make_row(kind, "", subject, note, case) for note in said]
 
         self.book(make, promise)
 
@@ -104,4 +107,4 @@ class Ledger:
 
 def call_rows(calls: Iterable[CallRow]) -> list[Row]:
     """Rows of `calls`: the only ones that hold anything of wall-clock time."""
-    return [("calls", call.as_row()) for call in calls]
+    return [("calls", asdict(call)) for call in calls]

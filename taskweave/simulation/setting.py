@@ -11,10 +11,10 @@ from typing import Literal, TypeVar
 
 from taskweave.backbones.structured import Answered, ask
 from taskweave.engine.promises import Context as WorkContext
-from taskweave.org.delegation import Delegation
 from taskweave.org.calendar import WorkCalendar
-from taskweave.org.population import Population
+from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
+from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
 from taskweave.records import Json, Origin
 

@@ -16,7 +16,7 @@ from simpy.events import Event
 
 from taskweave.engine.clock import START
 from taskweave.engine.promises import Promise
-from taskweave.pool.pool import Row
+from taskweave.pool.tables import Row
 from taskweave.records import Json, TaskSpec
 from taskweave.simulation import execution
 from taskweave.simulation.agent_calendar import AgentCalendar
@@ -268,7 +268,8 @@ class Tasks:
                 assert subtask.agent is not None
                 calendar = stage.calendars[subtask.agent]
                 # Urgent work pre-empts; among equals who asked first goes first, whoever was interrupted keeps its place.
-                with calendar.desk.request(priority=(task.rank, first, subtask.id), preempt=task.rank == URGENT) as turn:
+                priority: Any = (task.rank, first, subtask.id)  # SimPy compares whatever it is given
+                with calendar.desk.request(priority=priority, preempt=task.rank == URGENT) as turn:
                     began: int | None = None
                     try:
                         yield turn

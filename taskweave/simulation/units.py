@@ -16,12 +16,13 @@ from simpy.events import Event
 from taskweave.backbones.structured import Answered
 from taskweave.engine.promises import Promise
 from taskweave.org.calendar import Week
-from taskweave.pool.pool import Row
+from taskweave.pool.tables import Row
 from taskweave.records import LEVELS, Json, Level
 from taskweave.simulation import answers, fpda
 from taskweave.simulation.capacity import CROSS_SHARE, Capacity, Slot
 from taskweave.simulation.fpda import Bundle, Scene, plan_text, summary_text
 from taskweave.simulation.incidents import Incidents, InForce
+from taskweave.simulation.ledger import call_rows
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import OpenTask, Tasks
 
@@ -73,14 +74,15 @@ class Planning:
     def _open_root(self) -> Unit:
         """S_0: the goals and the first readings, without a call."""
         setting = self._stage.setting
+        origin = setting.origin
         goals = "; ".join(goal.text for goal in setting.org.goals.values())
         readings = "; ".join(f"{kpi} {spec.start:g} {spec.unit}".strip() for kpi, spec in setting.org.environment.items())
         plan = answers.Formulation(plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=())
-        given = self._stage.engine.given(Answered(value=plan, quality="ok", reason=None, calls=(), notes=()))
+        given = self._stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=origin))
         root = Unit(id=ROOT, level="year", period="", owner="", parent=None, plan=given, plans={}, has_children=True)
         if readings:
             summary = answers.RollUp(summary=f"First readings: {readings}.")
-            root.diagnosis = self._stage.engine.given(Answered(value=summary, quality="ok", reason=None, calls=(), notes=()))
+            root.diagnosis = self._stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=origin))
         self._book_state(root, plan=plan.plan, diagnosis=f"First readings: {readings}." if readings else None, owner=setting.org.root.title)
         return root
 
@@ -207,7 +209,7 @@ class Planning:
         setting, calendars = self._stage.setting, self._stage.calendars
         hours: dict[str, float] = {}
         for agent in setting.delegation.executors(owner):
-            links = sum(kind == "cross" for _, _, kind in setting.delegation.graph.in_edges(agent, data="kind"))
+            links = sum(edge["kind"] == "cross" for _, _, edge in setting.delegation.graph.in_edges(agent, data=True))
             own = max(0.0, 1 - CROSS_SHARE * links)
             role = setting.population.agent(agent).role
             hours[role] = hours.get(role, 0.0) + own * calendars[agent].minutes(week.first_day, week.day_count) / 60
@@ -365,7 +367,7 @@ class Planning:
 
     @staticmethod
     def _response_rows(unit: Unit, value: tuple[Answered[answers.Response], Bundle]) -> list[Row]:
-        return [("calls", call.as_row()) for call in value[1].calls]
+        return call_rows(value[1].calls)
 
     def _free_hours(self, unit: Unit) -> float:
         """Hours of the rest of the week that nobody has asked for yet."""

@@ -7,7 +7,6 @@ plans and deliverables say.
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import Week, WorkCalendar
 from taskweave.org.delegation import Delegation
 from taskweave.pool.pool import Pool
-from taskweave.records import LEVELS, Backbone, Json, Level
+from taskweave.records import LEVELS, Backbone, Json
 from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
@@ -58,7 +57,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How a run ended: `stop` is None at the horizon, else why it stopped before; `week` is the last sealed one, `digest` that of its seal."""
+    """How a run ended: `stop` is None at the horizon, else why it stopped; `week` is the last sealed one, `digest` that of its seal."""
 
     stop: str | None
     cause: str
@@ -92,8 +91,8 @@ class Year:
             }
             row = {"id": agent.id, "name": persona.name, "role": agent.role, "tier": agent.tier, "department": agent.department}
             self.stage.ledger.rows(("agents", row | {"persona": described}))
-        for source, target, kind in sorted(setting.delegation.graph.edges(data="kind")):
-            self.stage.ledger.rows(("edges", {"source": source, "target": target, "kind": kind}))
+        for source, target, edge in sorted(setting.delegation.graph.edges(data=True), key=lambda found: found[:2]):
+            self.stage.ledger.rows(("edges", {"source": source, "target": target, "kind": edge["kind"]}))
 
     # ------------------------------------------------------------ the calendar
     def _run(self) -> Generator[Event, Any, None]:

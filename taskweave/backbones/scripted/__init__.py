@@ -33,17 +33,17 @@ STEPS: Mapping[str, Answerer] = {
 
 # What each step reads; a request may hold more.
 INPUTS: Mapping[str, frozenset[str]] = {
-    "formulate": frozenset("organization unit parent_plan parent_diagnosis last_diagnosis objectives readings incidents requests carried".split()),
-    "partition": frozenset("organization unit plan recipients goals".split()),
-    "partition_week": frozenset("organization unit plan focus objectives incidents carried recent slots roles activities goals".split()),
-    "decompose": frozenset("task subtasks hours roles upstream activities".split()),
-    "execute": frozenset("organization date task role author dependencies evidence goals subtask".split()),
-    "merge": frozenset("organization date task goals partials references".split()),
-    "diagnose": frozenset("organization unit counts tasks results children readings incidents".split()),
-    "align": frozenset("organization unit plan diagnosis incidents readings".split()),
-    "reconcile": frozenset("organization unit plan siblings".split()),
-    "roll_up": frozenset("organization unit last_summary children".split()),
-    "respond": frozenset("organization unit plan incident open slots roles activities goals".split()),
+    "formulate": frozenset(["organization", "unit", "parent_plan", "parent_diagnosis", "last_diagnosis", "objectives", "readings", "incidents", "requests", "carried"]),
+    "partition": frozenset(["organization", "unit", "plan", "recipients", "goals"]),
+    "partition_week": frozenset(["organization", "unit", "plan", "focus", "objectives", "incidents", "carried", "recent", "slots", "roles", "activities", "goals"]),
+    "decompose": frozenset(["task", "subtasks", "hours", "roles", "upstream", "activities"]),
+    "execute": frozenset(["organization", "date", "task", "role", "author", "dependencies", "evidence", "goals", "subtask"]),
+    "merge": frozenset(["organization", "date", "task", "goals", "partials", "references"]),
+    "diagnose": frozenset(["organization", "unit", "counts", "tasks", "results", "children", "readings", "incidents"]),
+    "align": frozenset(["organization", "unit", "plan", "diagnosis", "incidents", "readings"]),
+    "reconcile": frozenset(["organization", "unit", "plan", "siblings"]),
+    "roll_up": frozenset(["organization", "unit", "last_summary", "children"]),
+    "respond": frozenset(["organization", "unit", "plan", "incident", "open", "slots", "roles", "activities", "goals"]),
 }
 
 

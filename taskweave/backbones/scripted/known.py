@@ -11,9 +11,7 @@ from taskweave.records import Json
 
 _LOWER = re.compile(r"\b(?:under|below|at most|less|within|no more|fewer|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE)
 _HIGHER = re.compile(r"\b(?:over|above|at least|more|rais\w*|grow\w*|increas\w*|reach|win|lift|up to|improv\w*)\b|[>≥]", re.IGNORECASE)
-_IMPERATIVE = frozenset("raise reduce cut keep reach grow bring launch lower increase win hold shorten improve close deliver complete publish pass open build "
-                        "double halve move get have make expand achieve maintain lift add ship release establish secure limit sign digitise process answer "
-                        "finish settle pay serve train hire earn retain strengthen restore meet drive develop ensure support clear resolve".split())
+_IMPERATIVE = frozenset(["raise", "reduce", "cut", "keep", "reach", "grow", "bring", "launch", "lower", "increase", "win", "hold", "shorten", "improve", "close", "deliver", "complete", "publish", "pass", "open", "build", "double", "halve", "move", "get", "have", "make", "expand", "achieve", "maintain", "lift", "add", "ship", "release", "establish", "secure", "limit", "sign", "digitise", "process", "answer", "finish", "settle", "pay", "serve", "train", "hire", "earn", "retain", "strengthen", "restore", "meet", "drive", "develop", "ensure", "support", "clear", "resolve"])
 
 
 def spaced(name: str) -> str:

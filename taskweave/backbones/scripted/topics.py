@@ -184,7 +184,4 @@ def topic(title: str) -> str:
     return wording.lower_first(" ".join(text.split()[:9])) or wording.lower_first(title)
 
 
-_VERBS = frozenset(verb.rstrip("e") for verb in (
-    "analyse analyze conduct monitor optimize optimise launch create enhance refine review engage initiate revise design implement build test deploy support "
-    "research write plan train recruit negotiate audit report prepare draft check run collect define update improve respond answer set fix assess evaluate "
-    "develop document measure migrate investigate identify map compare establish organize organise coordinate present publish produce verify validate").split())
+_VERBS = frozenset(verb.rstrip("e") for verb in ["analyse", "analyze", "conduct", "monitor", "optimize", "optimise", "launch", "create", "enhance", "refine", "review", "engage", "initiate", "revise", "design", "implement", "build", "test", "deploy", "support", "research", "write", "plan", "train", "recruit", "negotiate", "audit", "report", "prepare", "draft", "check", "run", "collect", "define", "update", "improve", "respond", "answer", "set", "fix", "assess", "evaluate", "develop", "document", "measure", "migrate", "investigate", "identify", "map", "compare", "establish", "organize", "organise", "coordinate", "present", "publish", "produce", "verify", "validate"])
