@@ -82,7 +82,7 @@ class Delegation:
         if head is None:
             return None
         above = self._levels[head]
-        # A relay nests in the same level of its head, so that the head's finest plan is the one that is passed down.
+        # A relay nests in the same level of its head: what it passes down is the head's finest plan.
         coarser = [found for found in above if LEVELS.index(found) < LEVELS.index(level) + self._relays(agent)]
         return (coarser or list(above))[-1], head
 
@@ -105,9 +105,10 @@ class Delegation:
         return agent.executes > 0 or any(map(self._executes, self._reports[agent.id]))
 
     def _relays(self, agent_id: str) -> bool:
-        """Whether a head has no level of its own by cadence and only passes down what comes from above."""
-        agent = self._agents[agent_id]
-        return bool(self._reports[agent_id]) and agent.tier not in self._org.cadence.values() and not self._needs_weeks(agent)
+        """Whether a head stands between the tiers of the cadence, and so passes down what comes from above at the same level."""
+        tiers = self._org.cadence
+        tier = self._agents[agent_id].tier
+        return bool(self._reports[agent_id]) and tier not in tiers.values() and tier < tiers[WEEK]
 
     def _owned(self, agent: Agent) -> tuple[Level, ...]:
         """The levels an agent owns: those of its tier; down to the week where somebody waits for tasks."""
@@ -115,11 +116,12 @@ class Delegation:
             return ()
         cadence = self._org.cadence
         owned = {level for level in LEVELS if cadence[level] == agent.tier}
+        if not owned:
+            # No level is meant for this tier: a head passes on the finest from above, an officer plans its own weeks.
+            owned = {[level for level in LEVELS if cadence[level] < agent.tier][-1] if self._reports[agent.id] else WEEK}
         if self._needs_weeks(agent):
             owned |= {level for level in LEVELS if cadence[level] > agent.tier} | {WEEK}
-        if not owned and self._reports[agent.id]:
-            owned = {[level for level in LEVELS if cadence[level] < agent.tier][-1]}
-        return tuple(level for level in LEVELS if level in (owned or {WEEK}))
+        return tuple(level for level in LEVELS if level in owned)
 
     def _graph(self) -> nx.DiGraph[str]:
         import networkx as nx

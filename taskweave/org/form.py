@@ -158,12 +158,14 @@ def record(fields: Mapping[str, Field], *, short: str | None = None, empty: bool
     return Kind(read, schema if len(forms) == 1 else {"anyOf": forms})
 
 
-def mapping_of(key: Callable[[str], str], value: Kind, what: str) -> Kind:
-    """A mapping from names (`key` cleans or refuses one) to values of one kind, in file order."""
+def mapping_of(key: Callable[[str], str], value: Kind, what: str, *, empty: str | None = None) -> Kind:
+    """A mapping from names (`key` cleans or refuses one) to values of one kind, in file order; `empty` says why it may not be."""
 
     def read(reading: Reading, node: Node, path: Where) -> Json:
         if not isinstance(node, yamlfile.Mapping):
             return reading.wrong(node.line, f"{_at(path)} must be a mapping from {what} to its values, not {_shape(node)}")
+        if empty and not node.entries:
+            reading.wrong(node.line, f"{_at(path)} {empty}")
         values: dict[str, Json] = {}
         seen: dict[str, int] = {}
         for name, one in node.entries:
@@ -276,8 +278,8 @@ def share(*, zero: bool) -> Kind:
         percent = text.endswith("%")
         value = _number(text.removesuffix("%").rstrip()) / (100 if percent else 1)
         if not 0 <= value <= 1 or (value == 0 and not zero):
-            hint = f"; did you mean '{value:g}%'?" if not percent and 1 < value <= 100 else ""
-            raise ValueError(f"{said(text)} must be {'from' if zero else 'more than'} 0% to 100%{hint}")
+            hint = f"; did you mean '{value:g}%'?" if not percent and 5 <= value <= 100 else ""
+            raise ValueError(f"{said(text)} must be {'at least' if zero else 'more than'} 0% and at most 100%{hint}")
         return value
 
     low = {"minimum": 0} if zero else {"exclusiveMinimum": 0}

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from taskweave.records import Level
 
 SLUG_LENGTH = 60
+LATIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th", "ı": "i"})  # without a decomposition
 ACTIVITIES: tuple[str, ...] = (
     *("analyse", "design", "implement", "test", "review", "deploy", "support", "research"),
     *("write", "plan", "train", "recruit", "negotiate", "audit", "report"),
@@ -32,7 +33,7 @@ def slug(title: str) -> str:
 
 def ascii_slug(title: str) -> str:
     """A slug that may stand in a host name or a mailbox: what has no ASCII form is replaced by a short digest."""
-    letters = slug(title).encode("ascii", "ignore").decode()
+    letters = slug(title).translate(LATIN).encode("ascii", "ignore").decode()
     found = "-".join(part for part in letters.split("-") if part)
     return found or "x" + hashlib.sha256(title.encode()).hexdigest()[:8]
 

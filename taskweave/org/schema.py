@@ -21,6 +21,7 @@ __all__ = ["FILE", "Organization", "json_schema", "load", "parse", "read"]
 
 MOST_AGENTS = 1000  # of one role
 MOST_HOURS = 14  # a day starts at nine
+NO_ROLE = "names no role; one that reports to nobody is the least"
 
 
 def _title(text: str) -> str:
@@ -125,7 +126,7 @@ FILE: Kind = form.record(
         "tiers": Field(
             form.mapping_of(_tier_number, form.listing(_TITLE), "a tier"), "the roles of each tier; or write 'tier' on the role"
         ),
-        "roles": Field(form.mapping_of(_title, _ROLE, "a role"), "who works here, by title", required=True),
+        "roles": Field(form.mapping_of(_title, _ROLE, "a role", empty=NO_ROLE), "who works here, by title", required=True),
         "people": Field(form.mapping_of(form.clean_name, _PERSON, "a person"), "named agents"),
         "cross_links": Field(
             form.listing(form.scalar(_link, {"type": "string", "pattern": "->|→"}, "a link")), "links 'A -> B': A's unit may assign to B"

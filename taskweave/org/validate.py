@@ -24,9 +24,7 @@ WORKING_YEAR = 40  # weeks with a working day, below which something is odd
 def check(raw: Raw, reading: Reading) -> None:
     """Note every problem of a file whose values were read."""
     if not raw.get("roles"):
-        if "roles" in raw:
-            reading.wrong_at(("roles",), "'roles' names no role; one that reports to nobody is the least")
-        return
+        return  # said already, and nothing can be held against the roles
     _titles(raw, reading)
     if _reporting_lines(raw, reading):
         _tiers(raw, reading)
@@ -43,7 +41,9 @@ def _known(raw: Raw, reading: Reading, title: str, path: tuple[str, ...]) -> boo
     """Whether the file has this role; notes the nearest right title where not."""
     if title in raw["roles"]:
         return True
-    reading.wrong_at(path, f"unknown role {said(title)} in {'.'.join(path)}{nearest(title, raw['roles'])}")
+    reading.wrong_at(
+        path, f"unknown role {said(title)} in {'.'.join(part for part in path if not part.isdigit())}{nearest(title, raw['roles'])}"
+    )
     return False
 
 
@@ -123,21 +123,29 @@ def _tiers(raw: Raw, reading: Reading) -> None:
             if _known(raw, reading, title, path) and roles[title].get("tier", int(number)) != int(number):
                 reading.wrong_at(path, f"{said(title)} stands in tier {number} here and in tier {roles[title]['tier']} on the role")
     stated = Counter(title for titles in raw.get("tiers", {}).values() for title in titles)
-    for title, times in stated.items():
-        if times > 1:
-            reading.wrong_at(("tiers",), f"{said(title)} stands in {times} tiers; it can be in one")
+    twice = [title for title, times in stated.items() if times > 1]
+    for title in twice:
+        reading.wrong_at(("tiers",), f"{said(title)} stands in {stated[title]} tiers; it can be in one")
     tiers = structure.tiers(raw)
-    for title, role in roles.items():
+    if not twice and _nested(raw, reading, tiers):
+        _cadence(raw, reading, max(tiers.values()))
+
+
+def _nested(raw: Raw, reading: Reading, tiers: Mapping[str, int]) -> bool:
+    """Whether every role is below its superior, the root in tier 1 and no tier left out."""
+    before = len(reading.problems)
+    for title, role in raw["roles"].items():
         above, here = role.get("reports_to"), ("roles", title, "tier")
         if above is None and tiers[title] != 1:
             reading.wrong_at(here, f"{said(title)} reports to nobody and is in tier {tiers[title]}; the root is in tier 1")
         if above is not None and tiers[title] <= tiers[above]:
             reading.wrong_at(here, f"{said(title)} is in tier {tiers[title]}, not below {said(above)} in tier {tiers[above]}; 1 is the top")
-    depth = max(tiers.values())
-    for tier in set(range(1, depth)) - set(tiers.values()):
-        title = next(title for title in roles if tiers[title] > tier)
-        reading.wrong_at(("roles", title, "tier"), f"tier {tier} has no role, tier {tiers[title]} has {said(title)}; leave no tier out")
-    _cadence(raw, reading, depth)
+    left_out = set(range(1, max(tiers.values()))) - set(tiers.values())
+    if left_out and len(reading.problems) == before:
+        title = next(title for title in raw["roles"] if tiers[title] > min(left_out))
+        what = f"tier {min(left_out)} has no role, tier {tiers[title]} has {said(title)}; leave no tier out"
+        reading.wrong_at(("roles", title, "tier"), what)
+    return len(reading.problems) == before
 
 
 def _cadence(raw: Raw, reading: Reading, depth: int) -> None:
@@ -182,8 +190,8 @@ def _departments(raw: Raw, reading: Reading) -> None:
             reading.wrong_at(path, f"the head of {said(name)}, {said(head)}, is outside the department: its own is {said(own)}")
     for title, role in roles.items():
         if "department" in role and role["department"] not in {*heads, *named}:
-            where = f"unknown department {said(role['department'])} of {said(title)}{nearest(role['department'], {*heads, *named})}"
-            reading.wrong_at(("roles", title, "department"), f"{where}; a department is named under 'departments' or by 'leads'")
+            where = f"unknown department {said(role['department'])} of {said(title)}: neither 'departments' nor a role's 'leads' names it"
+            reading.wrong_at(("roles", title, "department"), where + nearest(role["department"], dict.fromkeys([*named, *heads])))
 
 
 def _activities(raw: Raw, reading: Reading) -> None:
