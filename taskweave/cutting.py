@@ -128,13 +128,18 @@ def _with(limits: _Limits, which: int, value: int) -> _Limits:
 
 def _size(value: Json) -> int:
     """Bytes of the text in a value, with a little for each leaf."""
-    if isinstance(value, str):
-        return _bytes(value) + _LEAF
-    if isinstance(value, dict):
-        return sum(map(_size, value.values()))
-    if isinstance(value, (list, tuple)):
-        return sum(map(_size, value))
-    return 2 * _LEAF
+    size, left = 0, [value]
+    while left:  # a stack and not recursion: every input of every call is measured
+        part = left.pop()
+        if isinstance(part, str):
+            size += (len(part) if part.isascii() else len(part.encode())) + _LEAF
+        elif isinstance(part, dict):
+            left += part.values()
+        elif isinstance(part, (list, tuple)):
+            left += part
+        else:
+            size += 2 * _LEAF
+    return size
 
 
 def _extent(value: Json) -> _Limits:

@@ -116,7 +116,7 @@ def _compare(read: PromptFile, base: Mapping[str, Prompt]) -> None:
     if prompt is None:
         return
     for name in sorted(prompt.variables - under.variables):
-        read.wrong(read.lines_of[name], f"undefined variable {name!r}{nearest(name, sorted(under.variables))}; {_given(under)}")
+        read.wrong(read.line_of(name), f"undefined variable {name!r}{nearest(name, sorted(under.variables))}; {_given(under)}")
     for name in sorted(under.variables - prompt.variables):
         read.wrong(None, f"does not use {name!r}; use it, or say that it is left out on purpose with {{% set _ = {name} %}}")
     if prompt.schema != under.schema:

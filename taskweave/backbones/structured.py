@@ -249,4 +249,4 @@ def _is_open(text: str) -> bool:
             depth += 1
         elif character in "}]":
             depth -= 1
-    return depth > 0 and not quoted
+    return depth > 0 or quoted
