@@ -17,7 +17,11 @@ from tests import pool_rows as rows
 
 def a_run(path: Path, latency: float, order: int) -> Pool:
     pool = Pool.create(path)
-    booked = [rows.task("Y1@cto/t1", title="Übergabe \u2028 \r\n 😀", goals=("grow",)), rows.task("Y1@cto/t0"), rows.call("s", latency=latency)]
+    booked = [
+        rows.task("Y1@cto/t1", title="Übergabe \u2028 \r\n 😀", goals=("grow",)),
+        rows.task("Y1@cto/t0"),
+        rows.call("s", latency=latency),
+    ]
     pool.write_week(1, "", booked[::order])
     return pool
 
@@ -41,7 +45,9 @@ def test_equal_runs_give_equal_bytes_but_for_calls(tmp_path: Path) -> None:
     for name, latency, order in (("a", 1.0, 1), ("b", 2.0, -1)):
         with a_run(tmp_path / f"{name}.db", latency, order) as pool:
             export(pool, tmp_path / name)
-    differing = [table for table in TABLES if (tmp_path / "a" / f"{table}.jsonl").read_bytes() != (tmp_path / "b" / f"{table}.jsonl").read_bytes()]
+    differing = [
+        table for table in TABLES if (tmp_path / "a" / f"{table}.jsonl").read_bytes() != (tmp_path / "b" / f"{table}.jsonl").read_bytes()
+    ]
     assert differing == ["calls"]
 
 

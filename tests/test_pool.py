@@ -28,7 +28,8 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
         yield made
 
 
-DESIGN_5 = """agents id name role tier department persona | edges source target kind | states id level period owner parent revision plan diagnosis
+DESIGN_5 = """agents id name role tier department persona | edges source target kind
+| states id level period owner parent revision plan diagnosis
 | tasks id state kind activity title description priority goals planned_hours due status done_on_time
 | subtasks id task goal activity role proposed assignee delegator why hours status created started finished
 | results id task subtask agent artifact title content finished quality origin | uses result used kind how
@@ -118,7 +119,9 @@ def test_text_that_sqlite_cannot_hold_is_stored_readable(pool: Pool) -> None:
 
 # ---------------------------------------------------------------- digests
 def test_the_digest_is_the_one_that_formats_defines(pool: Pool) -> None:
-    pool.write_week(1, "", [("readings", {"week": 1, "kpi": "churn", "value": 3}), ("readings", {"week": 1, "kpi": "Übergänge", "value": 2.5})])
+    pool.write_week(
+        1, "", [("readings", {"week": 1, "kpi": "churn", "value": 3}), ("readings", {"week": 1, "kpi": "Übergänge", "value": 2.5})]
+    )
     pool.write_week(2, "", [rows.use("r2", "r1"), rows.call("x")])
     lines = 'uses\t{"how":"explicit","kind":"result","result":"r2","used":"r1"}\n'
     lines += 'readings\t{"kpi":"churn","value":3.0,"week":1}\nreadings\t{"kpi":"Übergänge","value":2.5,"week":1}\n'
@@ -151,9 +154,17 @@ def test_a_weeks_digest_chains_sees_every_value_and_no_wall_clock() -> None:
 
 # ---------------------------------------------------------------- what agents ask
 def test_dependencies_come_in_the_order_asked_with_author_and_role(pool: Pool) -> None:
-    pool.write_week(1, "", [rows.agent("ada", "Backend Engineer", name="Ada Roux"), rows.result("a/s1", content="One. Two."), rows.result("a/s2")])
+    pool.write_week(
+        1, "", [rows.agent("ada", "Backend Engineer", name="Ada Roux"), rows.result("a/s1", content="One. Two."), rows.result("a/s2")]
+    )
     second, first = pool.dependencies(["a/s2", "a/s1"], 100)
-    assert (first.id, first.author, first.role, first.artifact, first.excerpt) == ("a/s1", "Ada Roux", "Backend Engineer", "report", "One. Two.")
+    assert (first.id, first.author, first.role, first.artifact, first.excerpt) == (
+        "a/s1",
+        "Ada Roux",
+        "Backend Engineer",
+        "report",
+        "One. Two.",
+    )
     assert second.id == "a/s2"
     assert pool.dependencies([], 100) == []
     with pytest.raises(EngineFault, match="'a/s3'"):

@@ -48,7 +48,8 @@ def test_a_text_without_a_term_finds_nothing(pool: Pool, text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['churn" OR "x', "title : churn", "NEAR(churn, 2)", "churn AND NOT churn", "{churn}", "churn*", "^churn", "'; DROP TABLE merged; --churn",
+    ['churn" OR "x', "title : churn", "NEAR(churn, 2)", "churn AND NOT churn", "{churn}", "churn*", "^churn",
+     "'; DROP TABLE merged; --churn",
      "churn\0", "\0churn", "churn 😀", "churn\ud83d", "-churn", "churn:churn"],
 )  # fmt: skip
 def test_operators_quotes_and_broken_characters_are_only_text(pool: Pool, text: str) -> None:
@@ -69,7 +70,11 @@ _TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=_TEXTS, document=_TEXTS, filters=st.fixed_dictionaries({}, optional=dict.fromkeys(("role", "department", "kind", "goal", "exclude_task"), _TEXTS)))
+@given(
+    text=_TEXTS,
+    document=_TEXTS,
+    filters=st.fixed_dictionaries({}, optional=dict.fromkeys(("role", "department", "kind", "goal", "exclude_task"), _TEXTS)),
+)
 def test_no_text_raises_in_query_filter_or_document(pool: Pool, text: str, document: str, filters: dict[str, str]) -> None:
     pool.write_week(1, "", [merged("t1", document), merged("t2", "plain churn report")])
     found = pool.search(Query(text, **filters), 2)  # type: ignore[arg-type]
@@ -96,7 +101,9 @@ def test_the_eight_rarest_terms_are_used_ties_by_the_term(pool: Pool) -> None:
 
 
 def test_a_term_of_most_documents_counts_only_where_nothing_rarer_is_asked(pool: Pool) -> None:
-    pool.write_week(1, "", [merged("t1", "report on churn"), merged("t2", "report on sales"), merged("t3", "report on tax"), merged("t4", "report")])
+    pool.write_week(
+        1, "", [merged("t1", "report on churn"), merged("t2", "report on sales"), merged("t3", "report on tax"), merged("t4", "report")]
+    )
     assert pool.search(Query("report on churn"), 9) == ["t1"]
     assert pool.search(Query("report"), 9) == ["t4", "t1", "t2", "t3"]  # nothing rarer: the shortest says it most
 
@@ -109,7 +116,14 @@ def test_the_only_document_is_found(pool: Pool) -> None:
 def test_a_rare_word_outweighs_a_frequent_one_and_a_title_outweighs_the_text(pool: Pool) -> None:
     pool.write_week(1, "", [merged(f"x{n}", f"plan {n} filler") for n in range(9)] + [merged("y", "audit alone"), merged("z", "other")] * 1)
     assert pool.search(Query("plan audit"), 1) == ["y"]
-    pool.write_week(2, "", [rows.result("a", merged=True, title="words here", content="quota"), rows.result("b", merged=True, title="quota", content="words here")])
+    pool.write_week(
+        2,
+        "",
+        [
+            rows.result("a", merged=True, title="words here", content="quota"),
+            rows.result("b", merged=True, title="quota", content="words here"),
+        ],
+    )
     assert pool.search(Query("quota")) == ["b", "a"]
 
 

@@ -59,7 +59,10 @@ def a_small_run() -> list[Row]:
         rows.call(f"{T1}/s2:execute", 0),
         rows.call(f"{T1}/s2:execute", 1, fallback=True, reason="no JSON twice"),
         ("tool_calls", {"id": "c1", "result": f"{T1}/s2", "tool": "sql", "arguments": {"q": "select 1"}, "outcome": [1]}),
-        ("incidents", {"id": "pr1", "title": "Outage", "category": "technology", "description": "Down.", "severity": "high", "affects": "all"}),
+        (
+            "incidents",
+            {"id": "pr1", "title": "Outage", "category": "technology", "description": "Down.", "severity": "high", "affects": "all"},
+        ),
     ]
 
 
@@ -185,8 +188,24 @@ def test_rows_can_be_traced_while_they_are_read(pool: Pool) -> None:
 # ---------------------------------------------------------------- how it is shown
 def test_a_trace_is_shown_with_all_its_parts_and_marked_as_a_stand_in(pool: Pool) -> None:
     text = shown(pool, f"{T1}/s2")
-    parts = ("Churn findings", "scripted stand-in", "Ada Roux, Backend Engineer", "Tom Berg, CTO", "execute 1 abc123", "retention", "Grow.", "Cohort table")
-    parts += ("Built on the Cohort table.", "Outage", "revision 1 of 3", "One task of two was done.", "no JSON twice", "merged Churn report")
+    parts = (
+        "Churn findings",
+        "scripted stand-in",
+        "Ada Roux, Backend Engineer",
+        "Tom Berg, CTO",
+        "execute 1 abc123",
+        "retention",
+        "Grow.",
+        "Cohort table",
+    )
+    parts += (
+        "Built on the Cohort table.",
+        "Outage",
+        "revision 1 of 3",
+        "One task of two was done.",
+        "no JSON twice",
+        "merged Churn report",
+    )
     for part in parts:
         assert part in text, part
     assert "scripted stand-in" not in shown(pool, T2)
