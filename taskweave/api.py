@@ -21,7 +21,7 @@ from taskweave.simulation.year import Outcome, Progress
 if TYPE_CHECKING:
     import pandas
 
-    from taskweave.pool.pool import Trace
+    from taskweave.pool.trace import Trace
     from taskweave.records import Backbone
 
 __all__ = ["Organization", "Run", "Table", "runs", "simulate"]

@@ -188,11 +188,15 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
             year(folder, backbone, until_week=until, limit=folder.config.limit, patience=folder.config.patience, observe=observe)
         )
 
+    return _in_thread(work, stop=lambda: inbox.control("stop")) if _in_a_loop() else work()
+
+
+def _in_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work()
-    return _in_thread(work, stop=lambda: inbox.control("stop"))
+        return False
+    return True
 
 
 def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome:

@@ -137,7 +137,10 @@ def test_incidents_known_before_the_run_stand_in_its_journal(prompts: Path) -> N
     injections = Injection.name([{"title": "Tax audit", "tick": 12}, {"title": "Tax Audit!"}])
     made = make("run", prompts, injections=injections)
     with JournalReader(made.journal_path) as journal:
-        assert [(i.id, i.tick, i.payload["title"]) for i in journal.injections()] == [("tax-audit-2", 0, "Tax Audit!"), ("tax-audit", 12, "Tax audit")]
+        assert [(i.id, i.tick, i.payload["title"]) for i in journal.injections()] == [
+            ("tax-audit-2", 0, "Tax Audit!"),
+            ("tax-audit", 12, "Tax audit"),
+        ]
     assert made.send({"title": "tax audit"}) == "tax-audit-3"
 
 
@@ -226,7 +229,10 @@ def test_a_held_run_is_refused_and_the_holder_is_named(prompts: Path) -> None:
 
 def test_the_lock_goes_with_the_process_that_was_killed(prompts: Path) -> None:
     made = make("run", prompts)
-    code = "import sys, time\nfrom taskweave.runs import RunFolder\nwith RunFolder.open('run').lock(): print('held', flush=True); time.sleep(60)"
+    code = (
+        "import time\nfrom taskweave.runs import RunFolder\n"
+        "with RunFolder.open('run').lock():\n    print('held', flush=True)\n    time.sleep(60)\n"
+    )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as other:
         assert other.stdout is not None

@@ -12,7 +12,7 @@ from taskweave.cli.output import tolerant_streams
 __all__ = ["app", "main"]
 
 # The order of the help: what one does first stands first.
-for _room in (organizing, running, watching, reading):
+for _room in (running, watching, reading, organizing):
     _room.register(app)
 
 

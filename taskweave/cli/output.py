@@ -21,6 +21,11 @@ def json_only(asked: bool) -> None:
     _json_only = asked
 
 
+def is_json_only() -> bool:
+    """Whether --json was given."""
+    return _json_only
+
+
 def tolerant_streams() -> None:
     """A terminal that cannot show a character shows another one; text never ends a run."""
     for stream in (sys.stdout, sys.stderr):
@@ -74,7 +79,7 @@ def console(stream: TextIO) -> Any:
     """A rich console on a stream; 100 columns where it is no terminal, so that tables do not depend on who reads them."""
     from rich.console import Console
 
-    return Console(file=stream, highlight=False, width=None if stream.isatty() else 100, soft_wrap=False)
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=None if stream.isatty() else 100, soft_wrap=False)
 
 
 def flush() -> None:

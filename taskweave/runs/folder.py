@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import json
 import os
 import re
 import shutil
@@ -116,7 +117,7 @@ class RunFolder:
         """The run with what `resume` may change, written in one step: until, base_url, limit, patience."""
         if other := set(changes) - RESUMABLE:
             raise RunRefused(f"{self.path}: {sorted(other)} cannot change in a run; they would change what is asked. Start a new run.")
-        config = read_config(RunConfig.model_validate({**self.config.model_dump(), **changes}).text(), CONFIG)
+        config = read_config(json.dumps({**self.config.model_dump(mode="json"), **changes}), str(self.path / CONFIG))
         if config != self.config:
             beside = self.path / f".{CONFIG}.{os.getpid()}.part"
             _write(beside, config.text())
