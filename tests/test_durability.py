@@ -112,13 +112,13 @@ def test_signals_go_back_to_whom_they_belonged(tmp_path: Path) -> None:
     def mine(number: int, frame: Any) -> None:
         raise AssertionError
 
-    before = signal.signal(signal.SIGTERM, mine)
+    before, sigint = signal.signal(signal.SIGTERM, mine), signal.getsignal(signal.SIGINT)
     try:
         engine = engine_in(tmp_path)
         engine.launch("one", asks())
         drive(engine)
         assert signal.getsignal(signal.SIGTERM) is mine
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is sigint
     finally:
         signal.signal(signal.SIGTERM, before)
 
