@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from loopback import instance
 from pydantic import BaseModel, ValidationError
 
 from taskweave.simulation import answers
+from tests.loopback import instance
 
 GOALS, ACTIVITIES = ("retention", "growth"), ("analyse", "write")
 SCHEMAS: dict[type[BaseModel], dict[str, Any]] = {

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pytest
-from loopback import Loopback
-from samples import INPUTS
 
 from taskweave.backbones import backbone
 from taskweave.backbones.openai import OpenAI, retry_after
@@ -22,6 +20,8 @@ from taskweave.errors import BadInput, Refused, Transient
 from taskweave.prompts import PromptBook
 from taskweave.records import Completion, Request
 from taskweave.simulation import answers
+from tests.loopback import Loopback
+from tests.samples import INPUTS
 
 BOOK = PromptBook.load()
 KEY = "sk-test-0123456789abcdef"
@@ -104,7 +104,7 @@ def test_every_step_goes_through_to_its_answer(prompt: str) -> None:
     answer = getattr(answers, BOOK[prompt].schema)
 
     class Context:
-        site, ordinal, latency = "site", 1, 0.0
+        site, draw, ordinal, latency = "site", 0, 1, 0.0
 
         def __init__(self, backbone: OpenAI) -> None:
             self.complete = backbone.complete

@@ -300,7 +300,7 @@ def _newer(path: Path) -> None:
         (lambda path: path.write_bytes(b"not a database, though long enough to be looked at" * 50), "cannot be read"),
         (lambda path: path.write_bytes(b""), "not a run.db"),
         (_foreign, "not a run.db"),
-        (_newer, "newer TaskWeave"),
+        (_newer, "another version of TaskWeave"),
     ],
 )
 def test_a_file_that_is_no_run_db_is_named_with_the_command_that_rebuilds_it(tmp_path: Path, make: object, says: str) -> None:

@@ -7,11 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import prompts_lock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import GOALS, INPUTS, ORGANIZATION, PLAN, ROLE
 
 from taskweave import cutting
 from taskweave.cutting import fit, tokens
@@ -19,6 +17,8 @@ from taskweave.errors import PromptInvalid
 from taskweave.prompts import PromptBook, cut, cut_list
 from taskweave.shipped import shipped
 from taskweave.simulation import answers
+from tests import prompts_lock
+from tests.samples import GOALS, INPUTS, ORGANIZATION, PLAN, ROLE
 
 BOOK = PromptBook.load()
 IDS = [prompt.id for prompt in BOOK]

@@ -38,7 +38,7 @@ class Script:
     """A context that gives the answers it was made with."""
 
     def __init__(self, *answers: str | Completion) -> None:
-        self.site, self.ordinal, self.latency = "Y1@ceo:roll_up", 4, 0.0  # three look-ups went before
+        self.site, self.draw, self.ordinal, self.latency = "Y1@ceo:roll_up", 2, 4, 0.0  # look-ups went before
         self.answers, self.asked = list(answers), list[Request]()
 
     async def complete(self, request: Request) -> Completion:
@@ -57,7 +57,7 @@ def test_a_good_answer_is_read_and_booked() -> None:
     got = asked(script)
     assert (got.value.summary, got.quality, got.reason, got.origin) == ("All is done.", "ok", "", "model")
     (call,) = got.calls
-    assert (call.site, call.ordinal, call.prompt, call.backbone) == ("Y1@ceo:roll_up", 5, "roll_up", "openai:some-model")
+    assert (call.site, call.ordinal, call.draw, call.prompt, call.backbone) == ("Y1@ceo:roll_up", 5, 2, "roll_up", "openai:some-model")
     assert (call.prompt_tokens, call.completion_tokens, call.cached_tokens, call.latency) == (90, 12, 64, 0.25)
     assert (call.rung, call.fallback, call.reason) == ("json_schema", False, "")
 
@@ -204,3 +204,11 @@ def test_what_is_json_is_read_as_it_is(value: dict[str, Any]) -> None:
     if "\\u0000" in (text := json.dumps(value)) or "\\ud" in text:
         return
     assert read_json(Completion(text=f"```json\n{text}\n```"), 50) == (value, False)
+
+
+def test_a_value_that_code_changed_is_a_repaired_one() -> None:
+    good = asked(Script(GOOD))
+    assert good.with_value("same") == replace(good, value="same")
+    changed = good.with_value("other", ["role 'Boss' is not eligible"])
+    assert (changed.value, changed.quality, changed.notes) == ("other", "repaired", ("role 'Boss' is not eligible",))
+    assert asked(Script("no", "no")).with_value("x", ["n"]).quality == "fallback"

@@ -130,6 +130,26 @@ def test_incidents_are_those_that_it_or_a_plan_above_heard(pool: Pool) -> None:
     assert pool.trace(Y).incidents == ()
 
 
+@pytest.mark.parametrize(
+    ("affects", "at", "until", "who_heard"),
+    [
+        ("all", "2026-01-05T09:00", "2026-01-30", {T1, T2, T3, Y}),
+        (["Backend Engineer"], "2026-01-05T09:00", "2026-01-30", {T1, T2, T3, Y}),  # its heads hear it too
+        (["CEO"], "2026-01-05T09:00", "2026-01-30", {T1, T2, T3, Y}),  # the plans above were made knowing it
+        (["Sales"], "2026-01-05T09:00", "2026-01-30", set()),
+        ("all", "2026-01-07T09:00", "2026-01-30", {T2, T3}),  # t1 was handed out before
+        ("all", "2026-01-05T09:00", "2026-01-09", {T1, T2, Y}),  # over when t3 was
+    ],
+)
+def test_work_has_heard_the_incidents_in_force_for_its_plans_when_it_was_handed_out(
+    pool: Pool, affects: object, at: str, until: str, who_heard: set[str]
+) -> None:
+    row = {"id": "x1", "title": "Law", "category": "policy", "description": "", "severity": "low", "until": until, "affects": affects}
+    edges = [("edges", {"source": a, "target": b, "kind": "tier"}) for a, b in (("ceo", "cto"), ("cto", "ada"))]
+    pool.write_week(2, "", [("incidents", row), rows.event(1, "incident", "x1", at), *edges])
+    assert {identifier for identifier in (T1, T2, T3, Y) if "x1" in [row["id"] for row in pool.trace(identifier).incidents]} == who_heard
+
+
 def test_a_task_without_a_result_shows_its_subtasks_and_where_they_stand(pool: Pool) -> None:
     trace = pool.trace(T2)
     assert (trace.kind, trace.result) == ("task", None)

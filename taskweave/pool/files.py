@@ -14,7 +14,6 @@ from urllib.parse import quote
 from taskweave.errors import BadInput
 
 APPLICATION = 0x54575244  # "TWRD"
-VERSION = 1  # of the tables; a file with another one is rebuilt, never migrated
 _REBUILD = "It is derived from journal.db: delete it and `taskweave resume` this run rebuilds it"
 
 
@@ -28,14 +27,17 @@ def create(path: Path) -> sqlite3.Connection:
         raise BadInput(f"{path}: cannot be created ({error}); is its folder there, and may it be written?") from error
 
 
-def stamp(connection: sqlite3.Connection) -> None:
-    """Say whose file this is; done last, so that a half-made one is not taken for a run.db."""
+def stamp(connection: sqlite3.Connection, version: int) -> None:
+    """Say whose file this is and which tables it has; done last, so that a half-made one is not taken for a run.db."""
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute(f"PRAGMA user_version = {version}")
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write.  Raises BadInput where the file is missing, foreign, damaged or of another version."""
+def open_read_only(path: Path, version: int) -> sqlite3.Connection:
+    """A connection that cannot write.
+
+    Raises BadInput where the file is missing, foreign or damaged, or has other tables: it is rebuilt then, never migrated.
+    """
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file. `taskweave resume` this run builds it from journal.db")
     try:
@@ -43,14 +45,13 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         raise damaged(path, error) from error
     application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application == APPLICATION and version == VERSION:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application == APPLICATION and found == version:
         return connection
     connection.close()
     if application != APPLICATION:
         raise BadInput(f"{path}: is a database, but not a run.db (application id {application:#x}). {_REBUILD}")
-    age = "a newer" if version > VERSION else "an older"
-    raise BadInput(f"{path}: was written by {age} TaskWeave (tables {version}, this one reads {VERSION}). {_REBUILD}")
+    raise BadInput(f"{path}: was written by another version of TaskWeave, its tables differ. {_REBUILD}")
 
 
 def damaged(path: Path, error: object) -> BadInput:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ from taskweave.pool.trace import BREADTH, DEPTH, Trace, trace
 from taskweave.records import Dependency, Json, canonical
 
 _CUT = " […]"
+# Follows from the declarations, so that nobody can forget to raise it.
+_VERSION = zlib.crc32(canonical([CREATE, COLUMNS, PRIMARY_KEY]).encode()) & 0x7FFFFFFF
 
 
 class Pool:
@@ -53,7 +56,7 @@ class Pool:
         pool = cls(path, raw, writable=True)
         PoolTable.metadata.create_all(pool._db)
         raw.executescript(CREATE + "CREATE TABLE weeks (week INTEGER PRIMARY KEY, digest TEXT NOT NULL);")
-        files.stamp(raw)
+        files.stamp(raw, _VERSION)
         pool._index = Index(raw)
         return pool
 
@@ -63,7 +66,7 @@ class Pool:
 
         Raises BadInput where there is no run.db, or none that this version can read.
         """
-        pool = cls(path, files.open_read_only(path), writable=False)
+        pool = cls(path, files.open_read_only(path, _VERSION), writable=False)
         try:
             pool._index = Index(pool._raw)
         except sqlite3.DatabaseError as error:

@@ -7,24 +7,14 @@ never silently left out.  Knows nothing of how a trace is shown.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from taskweave.errors import BadInput
-from taskweave.records import Json
+from taskweave.pool.plans import Fields, Plan, Rows, chain, heard, planned
 
-Fields = dict[str, Json]  # one row, by column
 DEPTH, BREADTH = 4, 12
 NEAREST = 5  # ids that a message names
-
-
-class Rows(Protocol):
-    """What a trace asks of the pool."""
-
-    def rows(self, table: str, **where: Json) -> Iterator[Fields]: ...
-    def one(self, table: str, key: Json) -> Fields | None: ...
-    def ids(self, table: str) -> list[str]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,20 +35,6 @@ class Link:
     links: tuple[Link, ...] = ()
     repeated: bool = False
     hidden: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """A planning state in the revision that was in force, of `revisions`."""
-
-    id: str
-    level: str
-    period: str
-    owner: str
-    revision: int
-    revisions: int
-    plan: str
-    diagnosis: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,7 +110,7 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
     ground = pool.one("provenance", identifier) or {}
     moment = _moment(pool, subtask, task, own_state)
     state = ground.get("state") or (task["state"] if task else identifier if own_state else None)
-    plans = tuple(_chain(pool, state, moment))
+    plans = tuple(chain(pool, state, moment))
     walk = _Walk(pool, depth, breadth)
     upward, hidden_upward = walk.links(identifier, _upward)
     downward, hidden_downward = walk.links(identifier, _downward)
@@ -154,7 +130,7 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
         backbone=ground.get("backbone"),
         goals=tuple(ground.get("goals") or (task or {}).get("goals") or ()),
         plans=plans,
-        incidents=tuple(_heard(pool, [identifier, *([task["id"]] if task else []), *(plan.id for plan in plans)])),
+        incidents=tuple(heard(pool, [identifier, *([task["id"]] if task else []), *(plan.id for plan in plans)], plans, moment)),
         calls=tuple(_calls(pool, ground.get("calls") or ())),
         tool_calls=tuple(pool.rows("tool_calls", result=identifier)),
         upward=upward,
@@ -165,7 +141,7 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
     )
 
 
-# ---------------------------------------------------------------- plans, incidents, calls
+# ---------------------------------------------------------------- what stands behind it
 def _task_of(identifier: str, result: Fields | None, subtask: Fields | None) -> str:
     return str(result["task"] if result else subtask["task"] if subtask else identifier)
 
@@ -177,40 +153,6 @@ def _moment(pool: Rows, subtask: Fields | None, task: Fields | None, state: Fiel
     if task:
         return min((str(row["created"]) for row in pool.rows("subtasks", task=task["id"])), default=None)
     return state["since"] if state else None
-
-
-def _chain(pool: Rows, state: str | None, moment: str | None) -> Iterator[Plan]:
-    """The unit's plan, its parent's, ... up to the root."""
-    seen: set[str] = set()
-    while state and state not in seen:
-        seen.add(state)
-        revisions = list(pool.rows("states", id=state))
-        if not revisions:
-            return
-        row = _in_force(revisions, moment)
-        yield _plan(row, len(revisions))
-        state = row["parent"]
-
-
-def _in_force(revisions: Sequence[Fields], moment: str | None) -> Fields:
-    """The last revision made by then; the first where the moment or its making is not known."""
-    if moment is None:
-        return revisions[0]
-    made = [row for row in revisions if row["since"] is not None and row["since"] <= moment]
-    return made[-1] if made else revisions[0]
-
-
-def _plan(row: Fields, revisions: int) -> Plan:
-    names = ("id", "level", "period", "owner", "revision", "plan", "diagnosis")
-    return Plan(**{name: row[name] for name in names}, revisions=revisions)
-
-
-def _heard(pool: Rows, ids: Iterable[str]) -> Iterator[Fields]:
-    heard = {row["used"] for identifier in ids for row in pool.rows("uses", result=identifier, kind="incident")}
-    for incident in sorted(heard):
-        row = pool.one("incidents", incident)
-        if row:
-            yield row
 
 
 def _calls(pool: Rows, sites: Iterable[str]) -> Iterator[Fields]:
@@ -227,7 +169,7 @@ def _diagnosed(pool: Rows, identifier: str, task: Fields | None) -> Iterator[Pla
         revisions = list(pool.rows("states", id=unit))
         said = [row for row in revisions if row["diagnosis"]]
         if said:
-            yield _plan(said[-1], len(revisions))
+            yield planned(said[-1], len(revisions))
 
 
 # ---------------------------------------------------------------- walking

@@ -23,7 +23,7 @@ from taskweave.pool.pool import Pool
 from taskweave.report.figures import (
     Completion,
     DepartmentLoad,
-    Divergence,
+    KlPair,
     Hub,
     Quarter,
     RoleShare,
@@ -55,8 +55,8 @@ class Closing(NamedTuple):
     quarters: tuple[Quarter, ...]
     loads: tuple[DepartmentLoad, ...]
     roles: tuple[RoleShare, ...]
-    to_demand: Divergence
-    to_reference: Divergence
+    to_demand: KlPair
+    to_reference: KlPair
     steps: tuple[StepCalls, ...]
     tasks: Completion
     subtasks: Completion

@@ -51,7 +51,7 @@ class RoleShare(NamedTuple):
     reference: float | None
 
 
-class Divergence(NamedTuple):
+class KlPair(NamedTuple):
     """KL in nats: of the executed shares and, for scale, of uniform shares over the same roles."""
 
     executed: float | None
@@ -102,13 +102,13 @@ def kl(p: Mapping[str, float], q: Mapping[str, float]) -> float | None:
     return max(0.0, math.fsum(share * math.log(share / qs[name]) for name, share in ps.items() if share > 0))
 
 
-def divergence(executed: Mapping[str, float], expected: Mapping[str, float | None]) -> Divergence:
+def divergence(executed: Mapping[str, float], expected: Mapping[str, float | None]) -> KlPair:
     """KL(executed || expected) and KL(uniform || expected) over the roles that have an expectation (not None).
 
     What other roles executed is left out and the rest normalised again; a role that executed nothing adds 0.
     """
     q = {role: weight for role, weight in expected.items() if weight is not None}
-    return Divergence(kl({role: executed.get(role, 0) for role in q}, q), kl(dict.fromkeys(q, 1.0), q))
+    return KlPair(kl({role: executed.get(role, 0) for role in q}, q), kl(dict.fromkeys(q, 1.0), q))
 
 
 def role_shares(

@@ -13,7 +13,8 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
-from taskweave.pool.trace import Fields, Link, Plan, Trace
+from taskweave.pool.plans import Fields, Plan
+from taskweave.pool.trace import Link, Trace
 from taskweave.records import Json
 
 STAND_IN = "scripted stand-in"  # how the text of a run without a model is marked wherever it is shown

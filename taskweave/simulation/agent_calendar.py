@@ -39,7 +39,7 @@ class AgentCalendar:
         self.worked: Counter[int] = Counter()
         self._began: int | None = None
         self._calendar = calendar
-        self._day = int(calendar.day_minutes)
+        self._day = calendar.day_minutes
         self._away: set[int] = set()
         for first, last in agent.away:
             self.be_away(range(calendar.day_of(first), calendar.day_of(last + timedelta(days=1))))

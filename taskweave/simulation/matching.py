@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 PROPOSED = 0.5  # added where the agent has the proposed role
+TIE = 0.1  # matches that round to the same multiple of this are equal
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -61,17 +62,17 @@ class Matcher:
 
 
 def choose(scores: Mapping[str, float], load: Mapping[str, int]) -> tuple[str, str]:
-    """a* of Eq. 6 among the agents in `scores`, and why.
+    """a* of Eq. 6 among the agents in `scores`, and why.  `load` are minutes of work they have in hand.
 
+    Matches are compared to TIE: below it they are no evidence, and whoever has worked on the like before would get all of it.
     Ties go to the least loaded, then to the first name: a run must repeat.
     """
-    best = min(scores, key=lambda name: (-scores[name], load[name], name))
-    others = sorted((name for name in scores if name != best), key=lambda name: (-scores[name], load[name], name))
-    if not others:
+    ranked = sorted(scores, key=lambda name: (-round(scores[name] / TIE), load[name], name))
+    best = ranked[0]
+    if len(ranked) == 1:
         return best, f"only eligible; match {scores[best]:.2f}"
-    second = others[0]
-    if scores[second] == scores[best]:
-        return best, f"match {scores[best]:.2f}, tied with {second}; less loaded" if load[best] < load[second] else (
-            f"match {scores[best]:.2f}, tied with {second}; first name"
-        )
-    return best, f"match {scores[best]:.2f}; next {second} {scores[second]:.2f}"
+    second = ranked[1]
+    if round(scores[second] / TIE) != round(scores[best] / TIE):
+        return best, f"match {scores[best]:.2f}; next {second} {scores[second]:.2f}"
+    reason = "less loaded" if load[best] < load[second] else "first name"
+    return best, f"match {scores[best]:.2f}, tied with {second} {scores[second]:.2f}; {reason}"

@@ -203,6 +203,10 @@ class Tasks:
         """The owner's unfinished tasks, oldest first."""
         return [task for task in self._by_id.values() if task.owner == owner]
 
+    def is_open(self, task_id: str) -> bool:
+        """Whether the task is neither done nor dropped."""
+        return task_id in self._by_id
+
     def eligible(self, owner: str) -> dict[str, tuple[str, ...]]:
         """Whom `owner` may assign to, by role: over tier, self and cross edges of ℍ."""
         setting = self._stage.setting
@@ -323,7 +327,7 @@ class Tasks:
 
     def _present(self, agent: str) -> bool:
         """At work within a working day from now."""
-        day = int(self._stage.setting.calendar.day_minutes)
+        day = self._stage.setting.calendar.day_minutes
         return self._stage.calendars[agent].next_minute(self._stage.now) <= self._stage.now + day
 
     def _has_room(self, agent: str, minutes: int) -> bool:
@@ -365,12 +369,13 @@ class Tasks:
             readings=stage.environment.readings(),
             searching=searching,
         )
-        last_day = (calendar.finish(stage.now, subtask.left) - 1) // int(stage.setting.calendar.day_minutes)
+        work_calendar = stage.setting.calendar
+        last_day = min((calendar.finish(stage.now, subtask.left) - 1) // work_calendar.day_minutes, len(work_calendar.days) - 1)
         subtask.execution = stage.launch(
             f"{subtask.id}:execute",
             work,
             {"breakdown": task.breakdown, "plans": task.plans, "upstream": needs},
-            due=(stage.setting.calendar.week_of_day(last_day).index, -subtask.height),
+            due=(work_calendar.week_of_day(last_day).index, -subtask.height),
             reads=searching,
             calls=False,
         )
@@ -382,7 +387,7 @@ class Tasks:
         if isinstance(cause, simpy.resources.resource.Preempted):
             stage.ledger.event("preempt", actor=agent, subject=subtask.id, case=subtask.task.id)
         elif cause == "absent" and subtask.left:
-            week_end = (stage.week.first_day + stage.week.day_count) * int(stage.setting.calendar.day_minutes)
+            week_end = (stage.week.first_day + stage.week.day_count) * stage.setting.calendar.day_minutes
             back = stage.calendars[agent].next_minute(stage.now)
             if back >= week_end and any(other != agent and self._present(other) for other in subtask.step.scores):
                 self._hand_over(subtask)

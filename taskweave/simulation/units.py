@@ -29,6 +29,15 @@ from taskweave.simulation.tasks import OpenTask, Tasks
 ROOT = "root"  # the id of S_0, which holds the goals and the first readings
 
 
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """How an objective stands; `waiting` are the open composite tasks that keep it from being done."""
+
+    status: str = "open"
+    on_time: bool | None = None
+    waiting: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True, eq=False)
 class Unit:
     """A planning unit while its period lasts; `plan` and `diagnosis` are the newest of its state (Eq. 1)."""
@@ -51,6 +60,7 @@ class Unit:
     task_ids: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     closed: dict[str, Unit] = field(default_factory=dict)
+    objectives: dict[str, Objective] = field(default_factory=dict)
     silent: bool = False
 
     @property
@@ -68,6 +78,7 @@ class Planning:
         self._before: dict[tuple[Level, str], Unit] = {}
         self._requests: dict[tuple[Level, str], dict[str, Promise]] = {}
         self._week_bundles: dict[str, Promise] = {}
+        self._late: list[Unit] = []
         self._root = self._open_root()
 
     # ------------------------------------------------------------ opening
@@ -104,7 +115,8 @@ class Planning:
             parent=parent,
             plan=parent.plan,
             plans=dict(parent.plans),
-            has_children=bool(delegation.children(level, owner)),
+            # An officer without reports plans without delegating, to itself either.
+            has_children=bool(delegation.reports(owner) or delegation.executors(owner)) and bool(delegation.children(level, owner)),
         )
         self._before_open(unit)
         self.open[unit.key] = unit
@@ -119,10 +131,11 @@ class Planning:
             return
         self._formulate(unit, [task.title for task in carried])
         children = list(dict.fromkeys(child for _, child in delegation.children(level, owner)))
-        if children:
+        if unit.has_children:
             work = fpda.partition(stage.setting, self._scene(unit), children)
             unit.bundle = stage.launch(f"{unit.id}:partition", work, {"plan": unit.plan})
             stage.ledger.notes(unit.bundle, subject=unit.id)
+            unit.objectives = {child: Objective() for child in children}
             self._book_objectives(unit)
         if unit.slots:
             self._open_tasks(unit, [task.title for task in carried], week)
@@ -197,7 +210,7 @@ class Planning:
             plans=unit.plans,
             index=index,
             slot=slot,
-            due=(stage.setting.calendar.days[last_day].isoformat(), (last_day + 1) * int(stage.setting.calendar.day_minutes)),
+            due=(stage.setting.calendar.days[last_day].isoformat(), (last_day + 1) * stage.setting.calendar.day_minutes),
             urgent=urgent,
             cause=cause,
             siblings=siblings,
@@ -450,14 +463,11 @@ class Planning:
             "revision": unit.revision,
         }
 
-    def _book_objectives(self, unit: Unit, status: Mapping[str, str] | None = None) -> None:
-        """Objectives are tasks too: what is delegated above the week.
-
-        At the close of its period an objective is done when no composite task below its owner is open, else spilled; `status` says so
-        by owner, and is None while the period lasts.
-        """
+    def _book_objectives(self, unit: Unit) -> None:
+        """Objectives are tasks too: what is delegated above the week, with the status that their owners' work has given them."""
         assert unit.bundle is not None
         due = unit.period.rsplit(" ", 1)[1]
+        statuses = dict(unit.objectives)
 
         def make(answered: Answered[answers.Partition]) -> list[Row]:
             return [
@@ -474,8 +484,8 @@ class Planning:
                         "goals": list(objective.goals),
                         "planned_hours": 0.0,
                         "due": due,
-                        "status": status[objective.owner] if status else "open",
-                        "done_on_time": status[objective.owner] == "done" if status else None,
+                        "status": statuses[objective.owner].status,
+                        "done_on_time": statuses[objective.owner].on_time,
                     },
                 )
                 for number, objective in enumerate(answered.value.objectives, 1)
@@ -484,12 +494,29 @@ class Planning:
         self._stage.ledger.book(make, unit.bundle)
 
     def _close_objectives(self, unit: Unit) -> None:
+        """An objective is done when no composite task begun for it in its period is open: on time at the period's close, or later."""
         delegation = self._stage.setting.delegation
-        owners = dict.fromkeys(owner for _, owner in delegation.children(unit.level, unit.owner))
-        below = {owner: [owner, *delegation.descendants(owner)] for owner in owners}
-        self._book_objectives(
-            unit, {owner: "spilled" if any(self._tasks.of(agent) for agent in agents) else "done" for owner, agents in below.items()}
-        )
+        for owner in unit.objectives:
+            agents = {owner, *delegation.descendants(owner)}
+            waiting = frozenset(task.id for agent in sorted(agents) for task in self._tasks.of(agent))
+            unit.objectives[owner] = Objective("spilled", False, waiting) if waiting else Objective("done", True, waiting)
+        self._book_objectives(unit)
+        if any(objective.waiting for objective in unit.objectives.values()):
+            self._late.append(unit)
+
+    def catch_up(self) -> None:
+        """Objectives of closed periods whose last task has been finished meanwhile are done, late."""
+        still_late = []
+        for unit in self._late:
+            open_now = {owner: frozenset(filter(self._tasks.is_open, found.waiting)) for owner, found in unit.objectives.items()}
+            changed = [owner for owner, waiting in open_now.items() if unit.objectives[owner].waiting and not waiting]
+            for owner in changed:
+                unit.objectives[owner] = Objective("done", False, frozenset())
+            if changed:
+                self._book_objectives(unit)
+            if any(open_now.values()):
+                still_late.append(unit)
+        self._late = still_late
 
 
 def ordinal(level: Level, week: Week) -> int:

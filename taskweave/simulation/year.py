@@ -146,6 +146,7 @@ class Year:
             yield self.stage.clock.at(CLOSE_WEEK + place)
             if after is None or ordinal(level, week) != ordinal(level, after):
                 self.planning.close_level(level)
+        self.planning.catch_up()
         self._book_load(week)
         self._book_goals(week)
         self.tasks.flush()
