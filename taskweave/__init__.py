@@ -73,10 +73,17 @@ def __getattr__(name: str) -> Any:
     if name in _FROM_ERRORS:
         return getattr(importlib.import_module("taskweave.errors"), name)
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("taskweave")
+        return _version()
     raise AttributeError(f"module 'taskweave' has no attribute {name!r}")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("taskweave")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "0+checkout"
 
 
 def __dir__() -> list[str]:

@@ -183,10 +183,18 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
     inbox.forget_controls()
     until = WorkCalendar(folder.organization().calendar).boundary(folder.config.until)
 
+    async def driven() -> Outcome:
+        try:
+            return await year(
+                folder, backbone, until_week=until, limit=folder.config.limit, patience=folder.config.patience, observe=observe
+            )
+        finally:
+            # Its connections belong to this loop, which ends here.
+            if (close := getattr(backbone, "close", None)) is not None:
+                await close()
+
     def work() -> Outcome:
-        return asyncio.run(
-            year(folder, backbone, until_week=until, limit=folder.config.limit, patience=folder.config.patience, observe=observe)
-        )
+        return asyncio.run(driven())
 
     return _in_thread(work, stop=lambda: inbox.control("stop")) if _in_a_loop() else work()
 

@@ -23,7 +23,7 @@ from taskweave.shipped import shipped
 from taskweave.simulation.incidents import load_incidents
 
 # A quarter's closings are the last to ask something new; what a week does not ask, a month or a quarter may.
-HORIZONS = ("week:1", "month:1", "quarter:1", "year")
+HORIZONS = ("week:1", "month:1", "quarter:1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ def first_request(org: Organization, step: str, *, prompts: Path | None, seed: i
                 messages = tuple(Message(role=role, text=text) for role, text in call.messages)
                 tokens = sum(-(-len(message.text.encode()) // 4) for message in messages)
                 return Shown(site=call.site, messages=messages, tokens=tokens)
-    raise BadInput(f"--step {step!r}: {org.resolved.name} takes this step at no time of its year, so no prompt of it is sent.")
+    raise BadInput(f"--step {step!r}: {org.resolved.name} does not take this step in its first quarter, so no prompt of it is sent.")
 
 
 def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path], seed: int) -> RunFolder:
@@ -87,5 +87,7 @@ def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path
 
 def _first(folder: RunFolder, step: str) -> Call | None:
     with JournalReader(folder.journal_path) as journal:
-        calls = (call for site in journal.sites() if f":{step}" in site for call in journal.calls(site))
+        if all(use.prompt != step for use in journal.prompts()):
+            return None
+        calls = (call for site in journal.sites() for call in journal.calls(site))
         return next((call for call in calls if call.prompt == step), None)

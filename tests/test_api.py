@@ -105,7 +105,7 @@ def test_runs_are_listed_as_a_table(run: tw.Run) -> None:
 
 
 def test_an_organization_is_loaded_by_path_by_name_and_from_text(tmp_path: Path) -> None:
-    assert tw.Organization.load("tiny").name == "Tiny Desk"
+    assert tw.Organization.load("tiny").name == "Tiny"
     file = tmp_path / "one.yaml"
     file.write_text("name: One\nroles: {Boss: {}, Clerk: {reports_to: Boss}}\n", encoding="utf-8")
     org = tw.Organization.load(file)

@@ -20,6 +20,7 @@ from taskweave.cli import app, output
 from taskweave.cli.progress import Pace, amount, describe, duration
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import EngineFault
+from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.pool import Pool
 from taskweave.runs import RunFolder
 from taskweave.shipped import built_in
@@ -181,7 +182,7 @@ def test_the_default_folder_is_named_after_the_organization_and_the_seed() -> No
     for _ in range(2):
         assert type_in("run", "tiny", "--until", "week:1", "--seed", "3").exit_code == 0
     names = [path.name for path in sorted(Path("runs").iterdir())]
-    assert names == ["tiny-desk-3", "tiny-desk-3-2"]
+    assert names == ["tiny-3", "tiny-3-2"]
 
 
 def test_what_run_is_told_is_kept() -> None:
@@ -376,7 +377,8 @@ def test_incidents_given_to_run_happen_at_their_time(incident: Path) -> None:
     incident.write_text(INCIDENT + "at: week:2\n", encoding="utf-8")
     assert type_in("run", "tiny", "--until", "week:2", "--out", "r", "--incidents", incident).exit_code == 0
     (row,) = Pool.open(Path("r/run.db")).rows("incidents")
-    assert (row["id"], row["tick"]) == ("strike", 5)
+    calendar = WorkCalendar(RunFolder.open("r").organization().calendar)
+    assert (row["id"], row["tick"]) == ("strike", calendar.tick_of("week:2"))
 
 
 # ---------------------------------------------------------------- reading

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,14 @@ NOT_FOR_THE_HELP = ("simpy", "openai", "networkx", "sqlmodel", "sqlalchemy", "fa
 Place = tuple[str, int]
 
 
+@cache
+def parsed() -> tuple[tuple[str, ast.Module], ...]:
+    files = sorted(PACKAGE.rglob("*.py"))
+    return tuple((path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in files)
+
+
 def sources() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+    return iter(parsed())
 
 
 def room_of(file: str) -> str:

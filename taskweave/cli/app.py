@@ -56,9 +56,9 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from taskweave import __version__
 
-        output.line(f"taskweave {version('taskweave')}")
+        output.line(f"taskweave {__version__}")
         raise typer.Exit
 
 

@@ -6,6 +6,7 @@ Entry points: `line`, `show`, `document`, `answer` (stdout); `note`, `trouble` (
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import sys
@@ -28,8 +29,12 @@ def is_json_only() -> bool:
 
 def tolerant_streams() -> None:
     """A terminal that cannot show a character shows another one; text never ends a run."""
+    if sys.stderr is None:  # closed by whoever started us
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
@@ -47,6 +52,8 @@ def show(renderable: Any) -> None:
 
 def document(text: str) -> None:
     """A file's content on stdout: UTF-8 to a pipe or a file, whatever the terminal's encoding is."""
+    if _json_only:
+        return
     text = text if text.endswith("\n") else text + "\n"
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None or sys.stdout.isatty():
