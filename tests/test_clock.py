@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import simpy
-from workshop import Answers, asks, drive, engine_in
+from tests.workshop import Answers, asks, drive, engine_in
 
 from taskweave.engine.clock import CLOSE_WEEK, CLOSE_YEAR, OPEN_WEEK, OPEN_YEAR, SEAL, START, TICK, WAIT, Clock
 from taskweave.errors import EngineFault, FileInvalid, Problem

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import simpy
-from workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
+from tests.workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine, EngineStats

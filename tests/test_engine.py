@@ -14,7 +14,7 @@ import pytest
 import simpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from workshop import Answers, asks, copy_journal, drive, engine_in, question, run_program, trace_of, work
+from tests.workshop import Answers, asks, copy_journal, drive, engine_in, question, run_program, trace_of, work
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Pacing

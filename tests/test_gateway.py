@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workshop import Answers, question
+from tests.workshop import Answers, question
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workshop import question
+from tests.workshop import question
 
 from taskweave.engine import store
 from taskweave.engine.gateway import reserve

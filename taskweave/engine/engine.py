@@ -240,7 +240,18 @@ class Engine:
             await self._awake.wait()
 
     def _turn(self) -> None:
-        """Commit what came back, step what is ready, send what may be sent."""
+        """Journal what came back, step what is ready, send what may be sent: all that is written in one commit.
+
+        Sends are tasks, which begin after this has returned; if the commit fails, they never do.
+        """
+        try:
+            with self.journal.joined():
+                self._turned()
+        except DiskFull:
+            self._gateway.cancel()
+            raise
+
+    def _turned(self) -> None:
         self._awake.clear()
         steps = 0
         while self.stop is None and (self._ready or self._looked_up or self._gateway.landed or self._gateway.ended):
@@ -254,7 +265,7 @@ class Engine:
         self._gateway.pump()
 
     def _commit(self) -> None:
-        """Journal what has landed, in one transaction; only then does anyone see it."""
+        """Journal what has landed, before any work sees it."""
         gateway = self._gateway
         landed = gateway.landed + self._looked_up
         if not landed and not gateway.ended:
