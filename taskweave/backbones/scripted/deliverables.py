@@ -53,7 +53,8 @@ def figures(draft: Draft, case: topics.Case, metric: topics.Metric, other: topic
     if k2 == k:
         k += 1
     slots = {"n": wording.number(n), "k": wording.number(k), "k2": wording.number(k2), "rest": wording.number(n - k), "pct": f"{round(100 * k / n)} %",
-             "pct2": f"{round(100 * k2 / n)} %", "sample": str(max(2, min(n // 3, 5 + int(roll() * 20)))), "half": wording.number(k // 2)}
+             "pct2": f"{round(100 * k2 / n)} %", "sample": str(max(2, min(n // 3, 5 + int(roll() * 20)))), "half": wording.number(k // 2),
+             "one_in": wording.in_words(round(n / k))}
     slots |= movement(draft, metric, "m") | movement(draft, other, "o")
     weeks = 2 + int(roll() * 7)
     start = wording.working_day(today, -5 * weeks)
@@ -81,7 +82,7 @@ def movement(draft: Draft, metric: topics.Metric, name: str) -> dict[str, str]:
         then, hoped = (min(max(value, 0.1), 99.5) for value in (then, hoped))
     return {name: metric.name, f"{name}_now": wording.measured(now, metric.unit, places), f"{name}_then": wording.measured(then, metric.unit, places),
             f"{name}_aim": wording.measured(hoped, metric.unit, places), f"{name}_moved": "rose" if rose else "fell",
-            f"{name}_good": "better" if better else "worse", f"{name}_want": "lower" if metric.better == "lower" else "higher",
+            f"{name}_good": "better" if better else "worse", f"{name}_bad": "higher" if metric.better == "lower" else "lower", f"{name}_want": "lower" if metric.better == "lower" else "higher",
             f"{name}_push": "bring down" if metric.better == "lower" else "raise", ("m_improved" if better else "m_slipped") if name == "m" else "o_any": "yes"}
 
 
@@ -108,8 +109,7 @@ def borrowed(excerpt: str) -> str:
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
     slots = {"dep": str(dependency["title"]).rstrip("."), "dep_author": str(dependency["author"]), "dep_kind": str(dependency["artifact"] or "report"),
              "dep_role": str(dependency["role"])}
-    if slots["dep_kind"] == "SQL":
-        slots["dep_kind"] = "query"
+    slots["dep_kind_low"] = "query" if slots["dep_kind"] == "SQL" else wording.lower_first(slots["dep_kind"])
     slots["dep_first"] = slots["dep_author"].split(" ", 1)[0]
     quote = borrowed(str(dependency["excerpt"]))
     if quote:
@@ -139,12 +139,17 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     draft.know(
         O=own, T=about, items=case.items, item=case.item, source=case.source, author=str(author["name"]), first=str(author["name"]).split(" ", 1)[0],
         role=str(role["role"]), step=wording.lower_first(str(subtask["goal"]).strip().rstrip(".")), company=str(inputs["organization"]["name"]),
-        flaw1=draft.phrase(first.flaw), cause1=draft.phrase(first.cause), remedy1=draft.phrase(first.remedy),
-        flaw2=draft.phrase(second.flaw), cause2=draft.phrase(second.cause), remedy2=draft.phrase(second.remedy),
+        flaw1=draft.phrase(first.flaw), why1=draft.phrase(first.cause), do1=draft.phrase(first.remedy),
+        flaw2=draft.phrase(second.flaw), why2=draft.phrase(second.cause), do2=draft.phrase(second.remedy),
         check=draft.phrase(draft.pick(work.lines["checks"])), check2=draft.phrase(draft.pick(work.lines["checks"])), task=str(task["title"]).rstrip("."),
         head=head_of(inputs["organization"], str(role["role"])),
     )
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
+    head = draft.slots["head"]
+    draft.know(
+        head_the=f"the {head}", tag="".join(word[0] for word in str(role["role"]).split() if word[0].isalpha()).upper()[:3],
+        severity=draft.pick(("high", "medium", "medium", "low")), few_number=wording.in_words(1 + int(draft.random.random() * 4)),
+    )
     if role["responsibilities"]:
         draft.know(duty=wording.lower_first(str(draft.pick(role["responsibilities"])).rstrip(".")))
     if role["skills"]:
@@ -160,12 +165,13 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     if task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
         draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
     dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
-    know_dependencies(draft, dependencies)
+    know_dependencies(draft, dependencies, head)
     if kind == "sql":
         content = queries.content(draft, work.schema)
     else:
         content = fitted(draft, f"layout_{kind}")
-    title = wording.upper_first(draft.say(f"title_{kind}" if draft.has_rule(f"title_{kind}") and draft.random.random() < 0.6 else "title"))
+    rules = (f"title_{kind}", "title")
+    title = headline(draft, *(rules if draft.random.random() < 0.55 else reversed(rules)))
     return {"artifact": artifact, "title": title, "content": content}
 
 
@@ -184,16 +190,27 @@ def head_of(organization: Mapping[str, Json], role: str) -> str:
     return "management team"
 
 
-def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]]) -> None:
-    """`builds`: what the text builds on, a sentence each for the first three; `dep1..3` for forms that list them."""
-    said = []
-    for position, slots in enumerate(dependencies[:3], 1):
-        said.append(local(draft, "basis" if position == 1 else "basis_more", slots, _DEP_SLOTS))
-        draft.know(**{f"dep{position}": slots["dep"], f"dep{position}_author": slots["dep_author"]})
-    draft.know(builds=" ".join(said))
-    if dependencies:
-        draft.know(colleague=dependencies[0]["dep_author"], colleague_first=dependencies[0]["dep_first"])
-        draft.know(attendees=wording.join(wording.unique([draft.slots["author"], *(d["dep_author"] for d in dependencies[:3])])))
+def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
+    """`builds`: what the text builds on, a sentence each for the first three; and the people who were involved."""
+    said = [local(draft, "basis" if position == 0 else "basis_more", slots) for position, slots in enumerate(dependencies[:3])]
+    draft.know(builds=" ".join(said), builds_or=" ".join(said) or "Nothing on this was found in the pool.")
+    author = draft.slots["author"]
+    others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
+    if others:
+        draft.know(colleague=others[0], colleague_first=others[0].split(" ", 1)[0])
+    draft.know(present=wording.join([author, *others[:3]] if others else [author, f"the {head}"]), owner2=others[0] if others else f"the {head}",
+               mail_to=wording.join(others[:2]) if others and draft.random.random() < 0.7 else head)
+
+
+def headline(draft: Draft, *rules: str) -> str:
+    """A title of at most eleven words."""
+    best = ""
+    for attempt in range(6):
+        text = wording.upper_first(draft.say(rules[attempt % len(rules)]))
+        if wording.words(text) <= 11:
+            return text
+        best = text if not best or wording.words(text) < wording.words(best) else best
+    return best
 
 
 def fitted(draft: Draft, rule: str) -> str:
@@ -241,5 +258,5 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         if wording.words(content) >= 84:
             break
         content = tidy(f"{content} {draft.say('merge_close')}")
-    title = wording.upper_first(draft.say("title_merge"))
+    title = headline(draft, "title_merge")
     return {"title": title, "content": content}

@@ -130,7 +130,7 @@ def _task(week: _Week, slot: Mapping[str, Json], dice: Dice, first: bool, incide
 
 def best_case(draft: Draft, work: topics.Field, *texts: str) -> topics.Case:
     """A case of the field that the words of the texts call for, else any."""
-    heard = set(wording.content_words(" ".join(texts)))
+    heard = {word.rstrip("s") for word in wording.content_words(" ".join(texts))}
     called = [case for case in work.cases if case.calls & heard]
     chosen: topics.Case = draft.pick(called if called and draft.random.random() < 0.85 else work.cases)
     return chosen

@@ -77,7 +77,7 @@ def _case(raw: Mapping[str, Any]) -> Case:
         problems.append(Problem(flaw, cause, remedy))
     items = str(raw["items"])
     few, most = (int(number) for number in str(raw.get("many", "60-480")).split("-"))
-    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(str(raw.get("for", "")).split()), tuple(problems), (few, most))
+    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()), tuple(problems), (few, most))
 
 
 def _metric(line: str) -> Metric:
