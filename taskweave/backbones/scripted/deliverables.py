@@ -13,7 +13,7 @@ from taskweave.backbones.scripted import known, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, load, tidy
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.tasks import best_case
+from taskweave.backbones.scripted.tasks import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -90,20 +90,29 @@ def _decimals(metric: topics.Metric) -> int:
     return 0 if metric.high >= 40 else 1 if metric.high >= 3 else 2
 
 
+_LABEL = re.compile(r"^(?:[-*>#|] |-- )?(?:\[.\] )?(?:(?:R|Case )?\d+[.:]? )?(?:[A-Z][A-Za-z' ]{1,28}[:.] )?")
+_LEAN = re.compile(r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among)\b|\b(?:I|my|me|below|above)\b")
+
+
 def borrowed(excerpt: str) -> str:
-    """Something worth repeating out of an excerpt, as a quotation; a sentence with a figure where there is one. '' where none fits."""
-    best = ""
-    for sentence in wording.sentences(excerpt.replace("**", "")):
-        text = re.sub(r"^(?:[-*>#] (?:\[.\] )?|\d+\. |-- )", "", sentence).strip()
-        if '"' in text or "@" in text or text.startswith(("From:", "To:", "Subject:", "Dear", "Hello", "Hi ")) or "SELECT" in text:
+    """A sentence worth repeating out of an excerpt, one with figures where there is one; '' where none stands on its own."""
+    best, most = "", 0
+    for sentence in wording.sentences(excerpt):
+        if '"' in sentence or "@" in sentence or "'" in sentence.replace("'s ", " ") or sentence.startswith(_HEADS) or "SELECT" in sentence:
             continue
-        text = wording.clip(text, 20)
+        text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
+        text = wording.upper_first(wording.clip(text, 20))
         if not 5 <= wording.words(text) <= 20 or text.count("(") != text.count(")"):
             continue
-        if any(char.isdigit() for char in text):
-            return text
-        best = best or text
+        score = 1 + 3 * len(_FIGURE.findall(text)) - 4 * bool(_LEAN.search(text))
+        if score > most:
+            best, most = text, score
     return best
+
+
+_HEADS = ("From:", "To:", "Cc:", "Subject:", "Dear", "Hello", "Ref", "Reporter", "Present", "Attendees", "Minutes", "Meeting", "When:", "Time needed")
+_FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:January|February|March|April|May|June|July|August|September|October|November|December))")
+_CITED = re.compile(r"\s*\([^()]*\)\s*(?=[.]?$)")
 
 
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
@@ -118,11 +127,12 @@ def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
 
 
 _DEP_SLOTS = ("quote",)
+_ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2"))
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
     role, task, subtask, author = inputs["role"], inputs["task"], inputs["subtask"], inputs["author"]
-    draft = Draft(dice.words, {})
+    draft = Draft(dice.words, {}, once=_ONCE)
     today = wording.parse_date(inputs["date"]) or _START
     subjects = [str(s) for s in role["subjects"]]
     about = topics.own_subject(subjects, str(task["title"])) or topics.topic(str(task["title"]))
@@ -130,9 +140,11 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     if about.lower() in str(subtask["goal"]).lower() and about in subjects:
         own = about
     work = topics.field_of(role)
-    case = named_case(work, str(subtask["goal"])) or best_case(draft, work, own, about)
-    first, second = draft.sample(case.problems, 2)
-    metrics = draft.sample(work.metrics, 2)
+    foreign = other_subjects(role, own)
+    case = named_case(work, str(subtask["goal"])) or best_case(draft, work, foreign, own, about)
+    first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign)[:2]
+    metrics = topics.ranked(draft.random, work.metrics, lambda m: m.name, own, about, foreign)[:2]
+    checks = topics.ranked(draft.random, work.lines["checks"], str, f"{own} {case.text}", about, foreign)[:2]
     artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
     kind = kind_of(artifact)
     draft.know(**figures(draft, case, metrics[0], metrics[-1], today))
@@ -141,7 +153,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         role=str(role["role"]), step=wording.lower_first(str(subtask["goal"]).strip().rstrip(".")), company=str(inputs["organization"]["name"]),
         flaw1=draft.phrase(first.flaw), why1=draft.phrase(first.cause), do1=draft.phrase(first.remedy),
         flaw2=draft.phrase(second.flaw), why2=draft.phrase(second.cause), do2=draft.phrase(second.remedy),
-        check=draft.phrase(draft.pick(work.lines["checks"])), check2=draft.phrase(draft.pick(work.lines["checks"])), task=str(task["title"]).rstrip("."),
+        check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]), task=str(task["title"]).rstrip("."),
         head=head_of(inputs["organization"], str(role["role"])),
     )
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
@@ -151,13 +163,10 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         severity=draft.pick(("high", "medium", "medium", "low")), few_number=wording.in_words(1 + int(draft.random.random() * 4)),
     )
     if role["responsibilities"]:
-        draft.know(duty=wording.lower_first(str(draft.pick(role["responsibilities"])).rstrip(".")))
+        draft.know(duty=wording.lower_first(str(topics.ranked(draft.random, role["responsibilities"], str, own, about, ())[0]).rstrip(".")))
     if role["skills"]:
         draft.know(skill=wording.lower_first(str(draft.pick(role["skills"]))))
-    stated = known.goals(inputs["goals"])
-    if stated:
-        goal = draft.pick(stated)
-        draft.know(goal=goal.short, goal_text=goal.text, aim=goal.aim)
+    know_goal(draft, inputs, f"{own} {about}", role)
     if inputs["evidence"]:
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " "), 24)
         if reading:
@@ -173,6 +182,16 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     rules = (f"title_{kind}", "title")
     title = headline(draft, *(rules if draft.random.random() < 0.55 else reversed(rules)))
     return {"artifact": artifact, "title": title, "content": content}
+
+
+def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Json]) -> None:
+    """One of the goals served, and whether the work bears on it directly."""
+    owners = {str(goal["name"]): goal.get("owner") for goal in inputs["organization"]["goals"]}
+    stated = known.goals([{**goal, "owner": owners.get(str(goal["name"]))} for goal in inputs["goals"]])
+    if stated:
+        goal = draft.pick(stated)
+        linked = bears_on(goal, subjects, role) >= 1.2
+        draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
 def named_case(work: topics.Field, goal: str) -> topics.Case | None:
@@ -192,14 +211,19 @@ def head_of(organization: Mapping[str, Json], role: str) -> str:
 
 def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
     """`builds`: what the text builds on, a sentence each for the first three; and the people who were involved."""
-    said = [local(draft, "basis" if position == 0 else "basis_more", slots) for position, slots in enumerate(dependencies[:3])]
-    draft.know(builds=" ".join(said), builds_or=" ".join(said) or "Nothing on this was found in the pool.")
     author = draft.slots["author"]
+    said = []
+    for position, slots in enumerate(dependencies[:3]):
+        rule = "basis_own" if slots["dep_author"] == author else "basis_more" if position else "basis"
+        said.append(local(draft, rule, slots))
+    draft.know(builds=" ".join(said), builds_or=" ".join(said) or "Nothing on this was found in the pool.")
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
     if others:
         draft.know(colleague=others[0], colleague_first=others[0].split(" ", 1)[0])
     draft.know(present=wording.join([author, *others[:3]] if others else [author, f"the {head}"]), owner2=others[0] if others else f"the {head}",
-               mail_to=wording.join(others[:2]) if others and draft.random.random() < 0.7 else head)
+               mail_to=head)
+    if others:
+        draft.know(copy_to=wording.join(others[:2]))
 
 
 def headline(draft: Draft, *rules: str) -> str:
@@ -217,7 +241,7 @@ def fitted(draft: Draft, rule: str) -> str:
     """A layout of the rule said until it has a good length; the closest try where none has."""
     best, off = "", 10_000
     for _ in range(4):
-        draft.used.clear()
+        draft.restart()
         text = tidy(draft.say(rule))
         size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
@@ -235,13 +259,16 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     draft = Draft(dice.words, {"T": about, "task": str(task["title"]).rstrip("."), "company": str(inputs["organization"]["name"]),
                                "today": wording.day_month(today), "soon": wording.day_month(wording.working_day(today, 3 + int(dice.words.random() * 4))),
                                "later": wording.day_month(wording.working_day(today, 9 + int(dice.words.random() * 8)))})
-    stated = known.goals(inputs["goals"])
-    if stated:
-        goal = draft.pick(stated)
-        draft.know(goal=goal.short, goal_text=goal.text, aim=goal.aim)
+    know_goal(draft, inputs, about, bare_role(""))
     partials = [dependency_slots(partial) for partial in inputs["partials"]]
     references = [dependency_slots(reference) for reference in inputs["references"]]
-    parts = [local(draft, "merge_part" if "quote" in part else "merge_part_bare", part) for part in partials[:5]]
+    telling = [part for part in partials if "quote" in part]
+    if telling:
+        lead = draft.pick(telling)
+        draft.know(fact=lead["quote"], fact_author=lead["dep_author"], fact_title=lead["dep"])
+    spoken = sorted(range(len(partials)), key=lambda at: ("quote" not in partials[at], at))[:3]
+    parts = [local(draft, "merge_part" if at in spoken and "quote" in part and part["quote"] != draft.slots.get("fact") else "merge_part_bare", part)
+             for at, part in enumerate(partials[:5])]
     draft.know(authors=wording.join(wording.unique(part["dep_author"] for part in partials)) or draft.slots["company"],
                part_count=wording.in_words(len(partials)), pieces="piece" if len(partials) == 1 else "pieces",
                parts=" ".join(parts), listed="\n".join(f"- {part}" for part in parts),
@@ -250,10 +277,11 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         draft.know(one=partials[0]["dep_author"], other=partials[-1]["dep_author"])
         if partials[0]["dep_author"] != partials[-1]["dep_author"]:
             draft.know(two="yes")
-    remedies = [work for partial in inputs["partials"][:2] for work in [topics.field_of(str(partial["role"]))]]
-    if remedies:
-        draft.know(check=draft.phrase(draft.pick(draft.pick(remedies).lines["checks"])))
-    content = tidy(draft.say("layout_merge"))
+    if partials:
+        work = topics.field_of(partials[-1]["dep_role"])
+        text = " ".join(part.get("quote", "") for part in partials)
+        draft.know(check=draft.phrase(topics.ranked(draft.random, work.lines["checks"], str, about, text, ())[0]))
+    content = fitted(draft, "layout_merge")
     for _ in range(4):
         if wording.words(content) >= 84:
             break
