@@ -19,6 +19,7 @@ from taskweave.records import Completion, Request, Sampling
 
 STABLE = "You work for a small firm that sells invoicing. " * 60
 SHORT = 100
+SAMPLING = Sampling(temperature=0.7, max_tokens=400)
 ANSWER = Completion(text="A paragraph of a deliverable that names what it builds on. " * 10, prompt_tokens=900, completion_tokens=150)
 
 
@@ -34,9 +35,7 @@ class Instant:
 
 def request(text: str, stable: str) -> Request:
     messages = (("system", stable), ("user", text))
-    return Request(
-        prompt="execute", version=1, inputs={}, messages=messages, schema=None, sampling=Sampling(temperature=0.7, max_tokens=400), backbone="instant"
-    )  # fmt: skip
+    return Request(prompt="execute", version=1, inputs={}, messages=messages, schema=None, sampling=SAMPLING, backbone="instant")
 
 
 async def works(folder: Path, count: int, *, chained: bool, size: int, limit: int = 16) -> tuple[float, float, int]:

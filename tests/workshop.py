@@ -9,7 +9,11 @@ import argparse
 import asyncio
 import hashlib
 import json
+import os
 import random
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +24,7 @@ import simpy
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_WEEK, SEAL, START, TICK, Clock
 from taskweave.engine.engine import Engine
 from taskweave.engine.gateway import Pacing
-from taskweave.engine.journal import Journal
+from taskweave.engine.journal import Journal, JournalReader
 from taskweave.engine.promises import Context, Promise
 from taskweave.errors import Transient
 from taskweave.records import Completion, Request, Sampling, canonical
@@ -185,7 +189,9 @@ class Ran:
     digests: list[str]
 
 
-async def work(folder: Path, answers: Any, *, weeks: int = 3, lines: int = 4, clock: Clock | None = None, limit: int = 4, **more: Any) -> Ran:
+async def work(
+    folder: Path, answers: Any, *, weeks: int = 3, lines: int = 4, clock: Clock | None = None, limit: int = 4, **more: Any
+) -> Ran:
     """Run or resume the workshop of `folder`."""
     path = folder / "journal.db"
     (folder / "inbox").mkdir(parents=True, exist_ok=True)
@@ -194,6 +200,56 @@ async def work(folder: Path, answers: Any, *, weeks: int = 3, lines: int = 4, cl
         workshop = Workshop(engine, weeks=weeks, lines=lines, clock=clock)
         await engine.drive(workshop.clock)
         return Ran(engine, workshop, workshop.sealed)
+
+
+# ---------------------------------------------------------------- an engine for a few works
+def engine_in(folder: Path, backbone: Any = None, **more: Any) -> Engine:
+    """An engine on a new journal, for tests of a few works."""
+    (folder / "inbox").mkdir(exist_ok=True)
+    journal = Journal(folder / "journal.db", create=not (folder / "journal.db").exists())
+    return Engine(journal=journal, backbone=backbone or Answers(), seed=1, inbox=folder / "inbox", **more)
+
+
+def drive(engine: Engine, clock: Clock | None = None) -> None:
+    try:
+        asyncio.run(engine.drive(clock or Clock()))
+    finally:
+        engine.journal.close()
+
+
+def asks(step: str = "make") -> Any:
+    """A work of one request."""
+
+    async def one(ctx: Context, *needs: Any) -> str:
+        return (await ctx.complete(question(step, ctx.site, *needs))).text or ""
+
+    return one
+
+
+def trace_of(folder: Path) -> list[str]:
+    """The digests of the weeks that a run has closed."""
+    with JournalReader(folder / "journal.db") as journal:
+        return [week.digest for week in journal.weeks()]
+
+
+def copy_journal(source: Path, target: Path) -> sqlite3.Connection:
+    """A journal's copy, open for a test that damages it."""
+    target.mkdir(parents=True, exist_ok=True)
+    (target / "journal.db").write_bytes((source / "journal.db").read_bytes())
+    return sqlite3.connect(target / "journal.db", isolation_level=None)
+
+
+def run_program(folder: Path, *options: str, **env: str) -> dict[str, Any]:
+    """The workshop as a process, to its end."""
+    done = subprocess.run(command(folder, *options), env=os.environ | env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return [sys.executable, __file__, str(folder), *options]
 
 
 def main() -> None:

@@ -37,7 +37,8 @@ LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
 class EngineStats:
     """How far an engine is.  Tokens are of all answers that this run rests on so far, replayed ones included.
 
-    `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer was never seen.
+    `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer was never seen,
+    `elapsed` seconds since this engine began to drive.
     """
 
     asked: int = 0
@@ -49,6 +50,7 @@ class EngineStats:
     lost: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    elapsed: float = 0.0
 
 
 class Engine:
@@ -86,6 +88,7 @@ class Engine:
         self._looked_up: list[Landed] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._began = 0.0
         self._trouble: BaseException | None = None
         self._asked = self._replayed = self._paid = self._prompt_tokens = self._completion_tokens = 0
 
@@ -152,6 +155,7 @@ class Engine:
             lost=self.journal.lost + gateway.cancelled,
             prompt_tokens=self._prompt_tokens,
             completion_tokens=self._completion_tokens,
+            elapsed=self._loop.time() - self._began if self._loop else 0.0,
         )
 
     def halt(self, why: str, cause: str = "") -> None:
@@ -175,6 +179,7 @@ class Engine:
         and EngineFault when something waits that nothing will resolve.  In every case in-flight answers are journaled first.
         """
         self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
         watcher: asyncio.Task[None] | None = None
         with self._signals():
             try:

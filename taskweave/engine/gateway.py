@@ -303,7 +303,7 @@ def storable(value: Json) -> str:
 
 def completed(value: Json) -> tuple[Completion, float]:
     """A journaled completion and its latency in seconds."""
-    return Completion(**{name: value[name] for name in _FIELDS if name in value}), float(value["latency"])
+    return Completion(**({"text": None} | {name: value[name] for name in _FIELDS if name in value})), float(value["latency"])
 
 
 def _tokens(size: int) -> int:

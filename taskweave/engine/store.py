@@ -100,7 +100,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 def leave_wal(db: sqlite3.Connection) -> None:
     """Fold the write-ahead log into the file, so that the folder can be copied and opened read-only."""
-    db.execute("PRAGMA busy_timeout=2000")
+    db.execute("PRAGMA busy_timeout=500")
     try:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         db.execute("PRAGMA journal_mode=DELETE")
@@ -216,7 +216,7 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
 def _check_pages(db: sqlite3.Connection, path: Path) -> None:
     problems = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
     if problems != ["ok"]:
-        raise _damaged(path, "; ".join(problems))
+        raise _damaged(path, "; ".join(problems).replace("\n", "; "))
 
 
 def _foreign(path: Path, why: str) -> BadInput:

@@ -23,8 +23,8 @@ from taskweave.pool.pool import Pool
 from taskweave.report.figures import (
     Completion,
     DepartmentLoad,
-    KlPair,
     Hub,
+    KlPair,
     Quarter,
     RoleShare,
     StepCalls,

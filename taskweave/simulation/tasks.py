@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import simpy
 from simpy.events import Event
@@ -17,116 +16,15 @@ from simpy.events import Event
 from taskweave.engine.clock import START
 from taskweave.engine.promises import Promise
 from taskweave.pool.tables import Row
-from taskweave.records import Json, TaskSpec
+from taskweave.records import Json
 from taskweave.simulation import execution
 from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.dependencies import Use, heights
-from taskweave.simulation.execution import Breakdown, Deliverable, Step
-from taskweave.simulation.fpda import PRIORITY_RANK
+from taskweave.simulation.execution import Breakdown, Deliverable
 from taskweave.simulation.matching import choose
+from taskweave.simulation.open_work import URGENT, OpenSubtask, OpenTask, Status
 from taskweave.simulation.stage import Stage
-
-Status = Literal["open", "done", "spilled", "blocked", "dropped"]
-URGENT = 0  # rank of urgent work; the others are in PRIORITY_RANK
-
-
-@dataclass(slots=True, eq=False)
-class OpenSubtask:
-    """A subtask on its way: `left` of `minutes` are still to be worked; `turn` counts who has it."""
-
-    id: str
-    task: OpenTask
-    index: int
-    step: Step
-    minutes: int
-    left: int
-    created: str
-    done: Event
-    height: int
-    status: Status = "open"
-    agent: str | None = None
-    why: str | None = None
-    started: str | None = None
-    finished: str | None = None
-    ready: bool = False
-    process: simpy.Process | None = None
-    execution: Promise | None = None
-
-    def row(self) -> Row:
-        return (
-            "subtasks",
-            {
-                "id": self.id,
-                "task": self.task.id,
-                "goal": self.step.goal,
-                "activity": self.step.activity,
-                "role": self.step.role,
-                "proposed": self.step.role,
-                "assignee": self.agent,
-                "delegator": self.task.owner,
-                "why": self.why,
-                "hours": self.step.hours,
-                "status": self.status,
-                "created": self.created,
-                "started": self.started,
-                "finished": self.finished,
-            },
-        )
-
-    def hours_left(self) -> float:
-        """Planned hours still to be worked."""
-        return self.step.hours * self.left / self.minutes
-
-
-@dataclass(slots=True, eq=False)
-class OpenTask:
-    """A composite task on its way; `finished` fires when it is done or dropped, `merged` is its result once done."""
-
-    id: str
-    state: str
-    owner: str
-    slot: Slot
-    due: str
-    due_minute: int
-    plans: Mapping[str, Promise]
-    finished: Event
-    urgent: bool
-    breakdown: Promise
-    cause: str | None = None
-    spec: TaskSpec | None = None
-    status: Status = "open"
-    on_time: bool | None = None
-    subtasks: list[OpenSubtask] = field(default_factory=list)
-    merged: Promise | None = None
-
-    @property
-    def rank(self) -> int:
-        return URGENT if self.urgent else PRIORITY_RANK[self.spec.priority if self.spec else "normal"]
-
-    @property
-    def title(self) -> str:
-        return self.spec.title if self.spec else self.id
-
-    def row(self) -> Row:
-        assert self.spec is not None
-        return (
-            "tasks",
-            {
-                "id": self.id,
-                "state": self.state,
-                "kind": "composite",
-                "activity": self.spec.activity,
-                "title": self.spec.title,
-                "description": self.spec.description,
-                "priority": "urgent" if self.urgent else self.spec.priority,
-                "goals": list(self.spec.goals),
-                "planned_hours": self.slot.hours,
-                "due": self.due,
-                "status": self.status,
-                "done_on_time": self.on_time,
-            },
-        )
 
 
 class Tasks:

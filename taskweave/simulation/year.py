@@ -7,7 +7,6 @@ plans and deliverables say.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from simpy.events import Event
 
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
-from taskweave.engine.engine import Engine
+from taskweave.engine.engine import Engine, EngineStats
 from taskweave.engine.journal import Journal
 from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import Week, WorkCalendar
@@ -27,10 +26,11 @@ from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce
 from taskweave.simulation.ledger import Ledger
+from taskweave.simulation.planning import Planning
 from taskweave.simulation.setting import Setting
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
-from taskweave.simulation.units import Planning, ordinal
+from taskweave.simulation.units import ordinal
 
 if TYPE_CHECKING:
     from taskweave.runs import RunFolder
@@ -260,7 +260,6 @@ async def simulate(
         seed=config.seed,
         draw=segment.draw,
     )
-    started = time.monotonic()
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
         closing.callback(journal.close)
@@ -268,9 +267,9 @@ async def simulate(
         closing.callback(pool.close)
         year: Year | None = None
 
-        def progress(stats: Any) -> None:
+        def progress(stats: EngineStats) -> None:
             if observe is not None and year is not None:
-                observe(progress_of(year, stats, time.monotonic() - started))
+                observe(progress_of(year, stats))
 
         engine = Engine(
             journal=journal, backbone=backbone, seed=config.seed, inbox=folder.inbox, limit=limit, patience=patience, observe=progress
@@ -302,7 +301,7 @@ async def simulate(
         )
 
 
-def progress_of(year: Year, stats: Any, elapsed: float) -> Progress:
+def progress_of(year: Year, stats: EngineStats) -> Progress:
     """The engine's counts beside what the clock has reached."""
     stage = year.stage
     return Progress(
@@ -318,5 +317,5 @@ def progress_of(year: Year, stats: Any, elapsed: float) -> Progress:
         prompt_tokens=stats.prompt_tokens,
         completion_tokens=stats.completion_tokens,
         cost=0.0,
-        elapsed=elapsed,
+        elapsed=stats.elapsed,
     )
