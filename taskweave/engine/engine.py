@@ -28,7 +28,7 @@ from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work
 from taskweave.errors import DiskFull, EngineFault
 from taskweave.records import Backbone, Json
 
-EVENTS_A_TURN = 16  # so many clock events, at most, between two looks at answers and signals
+EVENTS_A_TURN = 64  # so many clock events, at most, between two looks at answers and signals
 STEPS_A_TURN = 1000  # so many works likewise
 LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
 
@@ -215,10 +215,10 @@ class Engine:
                     clock.release()
             else:
                 clock.step()
-                if self._ready or self._awake.is_set():
-                    self._turn()
                 events += 1
                 if events % EVENTS_A_TURN == 0:
+                    # Not at every event: what was launched meanwhile is written and sent as one batch.
+                    self._turn()
                     await asyncio.sleep(0)
         # Also what no seal needs, as work that spills over the horizon: a finished run re-executes without a single request.
         await self._until(lambda: not self._open, clock.last.site if clock.last else "the end of the run")

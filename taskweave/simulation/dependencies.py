@@ -7,19 +7,20 @@ upstream work is done: callers wait for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from taskweave.cutting import cut
+from taskweave.cutting import cut, tokens
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.pool.pool import Pool
 from taskweave.pool.search import Query
 from taskweave.records import Context, Dependency, DependencyQuery
 from taskweave.simulation.environment import Reading
 
-CONTEXT_TOKENS = 500  # of all dependencies that one execution sees
-MOST_DEPENDENCIES = 5
+MOST_DEPENDENCIES = 4  # that one execution sees; explicit ones come first
 RETRIEVED = 3
-_OVERHEAD = 30  # tokens of a dependency beside its excerpt: id, title, role, author, artifact
+LEAST_EXCERPT = 20  # tokens
+WHOLE = 100_000  # tokens: an excerpt that is the whole text, to be cut once
+_LABELS = 6  # tokens of the labels around a dependency's fields
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +92,20 @@ def heights(after: Sequence[Sequence[int]]) -> list[int]:
     return result
 
 
+def within(dependencies: Sequence[Dependency], budget: int) -> list[Dependency]:
+    """The same dependencies with excerpts of one length, so that together they take about `budget` tokens."""
+    named = sum(_LABELS + sum(map(tokens, (d.id, d.title, d.role, d.author, d.artifact))) for d in dependencies)
+    room = budget - named
+    lengths = sorted(tokens(d.excerpt) for d in dependencies)
+    each = LEAST_EXCERPT
+    for place, length in enumerate(lengths):  # what a short one leaves goes to the longer ones
+        each = max(LEAST_EXCERPT, room // (len(lengths) - place))
+        if length > each:
+            break
+        room -= length
+    return [replace(d, excerpt=cut(d.excerpt, each)) for d in dependencies]
+
+
 async def resolve(
     ctx: WorkContext,
     pool: Pool,
@@ -100,11 +115,13 @@ async def resolve(
     task: str,
     readings: Sequence[Reading],
     searching: bool,
+    budget: int,
 ) -> tuple[Context, list[Use]]:
     """Γ of one execution, and what it consists of.
 
     `explicit` are the finished upstream results with their whole text; the pool's merged results of closed weeks are searched where the
-    query asks and `searching` (there is a closed week), first for the task's goal and then without it.  Bounded by CONTEXT_TOKENS.
+    query asks and `searching` (there is a closed week), first for the task's goal and then without it.  Bounded by
+    MOST_DEPENDENCIES and by `budget` tokens.
     """
     shown = list(explicit[:MOST_DEPENDENCIES])
     uses = [Use(used=dependency.id, kind="result", how="explicit") for dependency in shown]
@@ -124,12 +141,7 @@ async def resolve(
         hits = await ctx.look_up("search", question, search)
         found = [hit for hit in hits if hit not in known][:room]
         uses += [Use(used=hit, kind="result", how="retrieved") for hit in found]
-    count = len(shown) + len(found)
-    each = CONTEXT_TOKENS // count - _OVERHEAD if count else 0
-    results = [
-        Dependency(id=d.id, title=d.title, role=d.role, author=d.author, artifact=d.artifact, excerpt=cut(d.excerpt, each)) for d in shown
-    ]
-    results += pool.dependencies(found, each)
+    results = within([*shown, *pool.dependencies(found, WHOLE)], budget)
     evidence: list[str] = []
     if "environment" in query.sources:
         for reading in readings:

@@ -15,7 +15,7 @@ from taskweave.pool.pool import Pool
 from taskweave.records import Dependency, DependencyQuery, Json, Origin, Quality, TaskSpec
 from taskweave.simulation import answers
 from taskweave.simulation.capacity import Slot, share_out
-from taskweave.simulation.dependencies import Use, break_cycles, read_after, resolve
+from taskweave.simulation.dependencies import MOST_DEPENDENCIES, Use, break_cycles, read_after, resolve, within
 from taskweave.simulation.environment import Reading
 from taskweave.simulation.fpda import Bundle, Needs, Work, plan_text
 from taskweave.simulation.legal import nearest
@@ -263,7 +263,16 @@ def execute(
             Dependency(id=id, title=d.title, role=d.role, author=setting.name(d.agent), artifact=d.artifact, excerpt=d.content)
             for (id, _), d in zip(upstream, needs["upstream"], strict=True)
         ]
-        context, uses = await resolve(ctx, pool, step.need, explicit=explicit, task=task, readings=readings, searching=searching)
+        context, uses = await resolve(
+            ctx,
+            pool,
+            step.need,
+            explicit=explicit,
+            task=task,
+            readings=readings,
+            searching=searching,
+            budget=setting.budget("execute", "dependencies"),
+        )
         role = setting.population.agent(agent).role
         inputs = {
             "organization": setting.organization(),
@@ -338,20 +347,17 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
                 references=tuple(references),
                 calls=(),
             )
+        found = [
+            Dependency(id=p.id, title=p.title, role=p.role, author=setting.name(p.agent), artifact=p.artifact, excerpt=p.content)
+            for p in partials
+        ]
         inputs = {
             "organization": setting.organization(),
             "date": date,
             "task": task_input(spec),
             "goals": [goal for goal in setting.goals() if goal["name"] in spec.goals],
-            "partials": [
-                dependency_input(
-                    Dependency(
-                        id=p.id, title=p.title, role=p.role, author=setting.name(p.agent), artifact=p.artifact, excerpt=p.content
-                    )
-                )
-                for p in partials
-            ],
-            "references": [dependency_input(dependency) for dependency in references],
+            "partials": [dependency_input(d) for d in within(found, setting.budget("merge", "partials"))],
+            "references": [dependency_input(d) for d in within(references[:MOST_DEPENDENCIES], setting.budget("merge", "references"))],
         }
         answered = await setting.ask(
             ctx,

@@ -19,6 +19,7 @@ from taskweave.prompts import PromptBook
 from taskweave.records import Json, Origin
 
 T = TypeVar("T")
+GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +103,10 @@ class Setting:
     def name(self, agent: str) -> str:
         """The person's name."""
         return self.population.agent(agent).persona.name
+
+    def budget(self, prompt: str, variable: str) -> int:
+        """The tokens that a prompt's head grants an input."""
+        return self.prompts[prompt].budget.get(variable, GENEROUS)
 
     async def ask(
         self,
