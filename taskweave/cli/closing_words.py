@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from taskweave.cli import output
 
 if TYPE_CHECKING:
+    from taskweave.pool.pool import Pool
     from taskweave.runs import RunFolder
     from taskweave.simulation.year import Outcome
 
@@ -56,12 +57,10 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def example_result(pool: Any) -> str | None:
-    """The last merged result: it rests on the most."""
-    last = None
-    for row in pool.rows("results", subtask=None):
-        last = row["id"]
-    return last
+def example_result(pool: Pool) -> str | None:
+    """The last merged result, which has its task's id: it rests on the most."""
+    done = [row["id"] for row in pool.rows("tasks", kind="composite", status="done")]
+    return done[-1] if done else None
 
 
 def where(folder: RunFolder, example: str | None) -> list[tuple[str, str]]:

@@ -96,6 +96,8 @@ class Watch:
     def see(self, progress: Progress) -> None:
         """Take a report; show it where a look is due."""
         now = time.monotonic()
+        if not self.pace.seen:
+            self.pace.left(now, progress.week, progress.weeks)
         if now < self.due:
             return
         self.due = now + EVERY["terminal" if self.terminal else "plain"]
