@@ -193,6 +193,31 @@ def test_pause_sends_nothing_until_continue(tmp_path: Path, reference: Path) -> 
     assert ran.digests == trace_of(reference)
 
 
+def test_a_pause_in_an_outage_is_not_taken_for_more_of_it(tmp_path: Path) -> None:
+    down = [True]
+
+    def trouble(request: Request) -> None:
+        if down[0]:
+            raise Transient("503")
+
+    async def paused() -> Engine:
+        engine = engine_in(tmp_path, Answers(trouble=trouble), patience=0.4, pacing=Pacing(base=0.001, longest=0.02, cool=0.01))
+        engine.launch("w", asks())
+        running = asyncio.create_task(engine.drive(Clock()))
+        await asyncio.sleep(0.1)
+        (tmp_path / "inbox" / "a.pause").touch()
+        await asyncio.sleep(0.8)
+        assert engine.stop is None
+        down[0] = False
+        (tmp_path / "inbox" / "b.continue").touch()
+        await running
+        engine.journal.close()
+        return engine
+
+    engine = asyncio.run(paused())
+    assert (engine.stop, engine.stats.paid) == (None, 1)
+
+
 def test_an_injection_attaches_to_the_next_tick_and_re_execution_repeats_it(tmp_path: Path, reference: Path) -> None:
     async def injected() -> Any:
         running = asyncio.create_task(work(tmp_path, Answers(latency=0.01), weeks=6))
@@ -345,6 +370,8 @@ def test_a_changed_closed_week_is_a_divergence_and_overwrites_nothing(tmp_path: 
     with pytest.raises(Divergence, match="week 1 was closed with digest another"):
         asyncio.run(work(tmp_path, Answers()))
     assert trace_of(tmp_path)[0] == "another"
+    with JournalReader(tmp_path / "journal.db") as journal:
+        assert journal.stops()[-1].why == "divergence"
 
 
 @pytest.mark.parametrize("more", [{"limit": 0}, {"patience": -1.0}])

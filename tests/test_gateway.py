@@ -59,7 +59,7 @@ def test_a_call_that_waits_for_its_next_try_holds_no_slot(tmp_path: Path) -> Non
 
     order = Order(trouble=trouble)
     began = time.monotonic()
-    run(tmp_path, order, [("first", (0, 0)), ("second", (1, 0)), ("third", (2, 0))], limit=1)
+    run(tmp_path, order, [("first", (0, 0)), ("second", (1, 0)), ("third", (2, 0))], limit=1, pacing=Pacing(base=0.001))
     assert order.sent == ["first", "second", "third", "first"]
     assert time.monotonic() - began >= 0.2, "Retry-After is honoured"
 

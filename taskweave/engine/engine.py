@@ -25,7 +25,7 @@ from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
 from taskweave.engine.journal import Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
-from taskweave.errors import DiskFull, EngineFault
+from taskweave.errors import DiskFull, Divergence, EngineFault
 from taskweave.records import Backbone, Json
 
 EVENTS_A_TURN = 64  # so many clock events, at most, between two looks at answers and signals
@@ -58,7 +58,7 @@ class Engine:
 
     `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is
     called about every twentieth of a second.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage,
-    refused, disk, error; None: it did not) and `cause` says so in words.
+    refused, disk, divergence, error; None: it did not) and `cause` says so in words.
     """
 
     def __init__(
@@ -192,14 +192,18 @@ class Engine:
             except asyncio.CancelledError:
                 self.halt("interrupted", "cancelled")
                 raise
+            except Divergence as trouble:
+                self.halt("divergence", str(trouble))
+                raise
             except BaseException as trouble:
                 self.halt("error", f"{type(trouble).__name__}: {trouble}")
                 raise
             finally:
                 await self._wind_up(watcher)
                 self._loop = None
-        if self._trouble or self._gateway.fault:
-            raise self._trouble or self._gateway.fault or AssertionError
+        unseen = self._trouble or self._gateway.fault
+        if unseen is not None:
+            raise unseen
 
     # ---------------------------------------------------------------- the loop
     async def _run(self, clock: Clock) -> None:
@@ -210,7 +214,7 @@ class Engine:
                 await self._stirred()
             elif (promise := clock.held) is not None:
                 # The barrier was reached: nothing else may move until its promise is there.
-                await self._until(lambda p=promise: p._resolved, promise.site)  # type: ignore[misc]
+                await self._until(promise)
                 if self.stop is None:
                     clock.release()
             else:
@@ -221,16 +225,16 @@ class Engine:
                     self._turn()
                     await asyncio.sleep(0)
         # Also what no seal needs, as work that spills over the horizon: a finished run re-executes without a single request.
-        await self._until(lambda: not self._open, clock.last.site if clock.last else "the end of the run")
+        await self._until(None)
 
-    async def _until(self, over: Callable[[], bool], what: str) -> None:
-        """Turn until `over()`; EngineFault when nothing is left that could bring it about."""
+    async def _until(self, promise: Promise | None) -> None:
+        """Turn until the promise has resolved, or all have; EngineFault when nothing is left that could bring it about."""
         while self.stop is None:
             self._turn()
-            if over():
+            if not self._open if promise is None else promise._resolved:
                 return
             if self._gateway.idle and not self._ready:
-                raise EngineFault(self._deadlock(what))
+                raise EngineFault(self._deadlock("the end of the run" if promise is None else repr(promise.site)))
             await self._stirred()
 
     async def _stirred(self) -> None:
@@ -256,12 +260,12 @@ class Engine:
         steps = 0
         while self.stop is None and (self._ready or self._looked_up or self._gateway.landed or self._gateway.ended):
             self._commit()
-            while self._ready:
+            while self._ready and steps < STEPS_A_TURN:
                 self._step(*self._ready.popleft())
                 steps += 1
-                if steps % STEPS_A_TURN == 0:
-                    self._stir()
-                    return
+            if steps >= STEPS_A_TURN:
+                self._stir()
+                break
         self._gateway.pump()
 
     def _commit(self) -> None:
@@ -328,7 +332,7 @@ class Engine:
         stuck = sorted(self._open)
         works = "; ".join(f"{s!r} waits for {sorted(n.site for n in self._open[s].needs if not n._resolved)}" for s in stuck[:3])
         return (
-            f"deadlock: {what!r} is waited for, nothing is in flight, and {len(stuck)} works are open"
+            f"deadlock: {what} is waited for, nothing is in flight, and {len(stuck)} works are open"
             f"{': ' + works if works else ''}; a need must be a promise of this engine, launched before"
         )
 
@@ -367,8 +371,7 @@ class Engine:
                 if file.suffix == ".stop":
                     self.halt("stopped", "stopped from another process")
                 else:
-                    self._gateway.paused = file.suffix == ".pause"
-                    self._stir()
+                    self._gateway.pause(file.suffix == ".pause")
             if self._observe is not None:
                 self._observe(self.stats)
             await asyncio.sleep(LOOK_SECONDS)
