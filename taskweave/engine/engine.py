@@ -86,6 +86,7 @@ class Engine:
         self._open: dict[str, Work] = {}
         self._ready: deque[tuple[Work, Any]] = deque()
         self._looked_up: list[Landed] = []
+        self._in_turn: list[Landed] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = 0.0
@@ -219,6 +220,8 @@ class Engine:
                     clock.release()
             else:
                 clock.step()
+                for _ in range(min(len(self._ready), STEPS_A_TURN)):
+                    self._step(*self._ready.popleft())
                 events += 1
                 if events % EVENTS_A_TURN == 0:
                     # Not at every event: what was launched meanwhile is written and sent as one batch.
@@ -248,11 +251,15 @@ class Engine:
 
         Sends are tasks, which begin after this has returned; if the commit fails, they never do.
         """
+        self._in_turn = []
         try:
             with self.journal.joined():
                 self._turned()
         except DiskFull:
             self._gateway.cancel()
+            # Rolled back with the attempts that did not fit: what was paid is tried once more by itself.
+            self._gateway.landed = self._in_turn + self._gateway.landed
+            self._paid -= sum(item.attempt is not None for item in self._in_turn)
             raise
 
     def _turned(self) -> None:
@@ -276,6 +283,7 @@ class Engine:
             return
         self.journal.land(landed, gateway.ended)
         gateway.landed, gateway.ended, self._looked_up = [], [], []
+        self._in_turn += landed
         for item in landed:
             self._paid += item.attempt is not None
             assert item.ask.work is not None
