@@ -77,6 +77,21 @@ def test_a_value_read_before_its_barrier_is_a_fault(tmp_path: Path) -> None:
         drive(engine, clock)
 
 
+def test_a_value_that_is_there_may_not_be_read_before_its_barrier_either(tmp_path: Path) -> None:
+    engine, clock, seen = engine_in(tmp_path), Clock(), []
+
+    def reads_beside() -> Generator[simpy.Event, Any, None]:
+        early = engine.launch("early", asks())
+        yield clock.wait(engine.launch("late", asks(), [early]))
+        seen.append(early.done)
+        assert isinstance(early.value, str)
+
+    clock.env.process(reads_beside())
+    with pytest.raises(EngineFault, match="'early' was read before its barrier"):
+        drive(engine, clock)
+    assert seen == [True]
+
+
 def test_after_its_barrier_a_value_can_be_read(tmp_path: Path) -> None:
     engine, clock, seen = engine_in(tmp_path), Clock(), []
 

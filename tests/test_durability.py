@@ -174,6 +174,20 @@ def test_stop_in_the_inbox_ends_the_run_as_stopped(tmp_path: Path) -> None:
     assert list((tmp_path / "inbox").iterdir()) == []
 
 
+def test_a_control_that_comes_too_late_is_not_kept_for_the_next_engine(tmp_path: Path) -> None:
+    engine, clock = engine_in(tmp_path), Clock()
+
+    def ends() -> Generator[simpy.Event, Any, None]:
+        yield clock.env.timeout(1)
+        (engine.inbox / "late.stop").touch()
+        (engine.inbox / "news.json").write_text("{}")
+
+    clock.env.process(ends())
+    drive(engine, clock)
+    assert engine.stop is None
+    assert [file.name for file in engine.inbox.iterdir()] == ["news.json"]
+
+
 def test_pause_sends_nothing_until_continue(tmp_path: Path, reference: Path) -> None:
     answers = Answers(latency=0.01)
 

@@ -202,6 +202,20 @@ def test_what_is_asked_carries_a_seed_of_run_site_and_draw(tmp_path: Path) -> No
     assert seen['["make","a"]'] == int(hashlib.sha256(b"1\0a\x000").hexdigest()[:8], 16)
 
 
+def test_the_same_question_asked_twice_or_under_another_draw_is_asked_anew(tmp_path: Path) -> None:
+    async def twice(ctx: Context) -> None:
+        for _ in range(2):
+            await ctx.complete(question("make"))
+
+    paid = []
+    for draw in (0, 0, 1):
+        engine = engine_in(tmp_path)
+        engine.launch("twice", twice, draw=draw)
+        drive(engine)
+        paid.append(engine.stats.paid)
+    assert paid == [2, 0, 2]
+
+
 def test_a_look_up_is_made_once_and_repeated_from_the_journal_in_its_journaled_form(tmp_path: Path) -> None:
     made, seen = [], []
 

@@ -316,6 +316,18 @@ def test_a_full_disk_is_named_and_leaves_the_journal_usable(path: Path) -> None:
         assert reader.calls(site)[0].messages == question("make", site).messages
 
 
+def test_texts_of_a_transaction_that_failed_are_written_again(path: Path) -> None:
+    with Journal(path, create=True) as journal:
+        journal.begin([ask("a")])
+        journal._attempt = 0  # as if another connection had written: the next attempt's id is taken
+        with pytest.raises(sqlite3.IntegrityError):
+            journal.begin([ask("b")])
+        journal._attempt = 1
+        journal.begin([ask("b")])
+        with JournalReader(path) as reader:
+            assert reader.calls("b")[0].messages == question("make", "b").messages
+
+
 # ---------------------------------------------------------------- weeks, stops, readers
 def test_a_week_closes_once_with_its_digest_and_facts(path: Path) -> None:
     with Journal(path, create=True) as journal:
