@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 
 from taskweave.backbones.scripted import known, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
@@ -90,29 +91,29 @@ def _decimals(metric: topics.Metric) -> int:
     return 0 if metric.high >= 40 else 1 if metric.high >= 3 else 2
 
 
-_LABEL = re.compile(r"^(?:[-*>#|] |-- )?(?:\[.\] )?(?:(?:R|Case )?\d+[.:]? )?(?:[A-Z][A-Za-z' ]{1,28}[:.] )?")
-_LEAN = re.compile(r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among)\b|\b(?:I|my|me|below|above)\b")
+_LABEL = re.compile(r"^(?:[-*>#] |-- |\[.\] |(?:R|Case )?\d+[.:]? |[A-Z][A-Za-z' ]{1,28}[:.] )+")
+_CITED = re.compile(r"\s*\([^()]*\)\s*(?=[.]?$)")
+_HEADS = ("From:", "To:", "Cc:", "Subject:", "Dear", "Hello", "Ref", "Reporter", "Present", "Attendees", "Minutes", "Meeting", "When:", "Time needed")
+_FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:January|February|March|April|May|June|July|August|September|October|November|December))")
+_LEAN = re.compile(r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who)\b|\b(?:I|my|me|below|above)\b")
+_THIN = re.compile(r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal|task|annex)\b")
 
 
+@lru_cache(maxsize=2048)
 def borrowed(excerpt: str) -> str:
-    """A sentence worth repeating out of an excerpt, one with figures where there is one; '' where none stands on its own."""
+    """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 0
     for sentence in wording.sentences(excerpt):
-        if '"' in sentence or "@" in sentence or "'" in sentence.replace("'s ", " ") or sentence.startswith(_HEADS) or "SELECT" in sentence:
+        if '"' in sentence or "@" in sentence or " | " in sentence or "'" in sentence.replace("'s ", " ") or sentence.startswith(_HEADS) or "SELECT" in sentence:
             continue
         text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
         text = wording.upper_first(wording.clip(text, 20))
         if not 5 <= wording.words(text) <= 20 or text.count("(") != text.count(")"):
             continue
-        score = 1 + 3 * len(_FIGURE.findall(text)) - 4 * bool(_LEAN.search(text))
+        score = 2 + 2 * min(len(_FIGURE.findall(text)), 3) - 5 * bool(_LEAN.search(text)) - 3 * bool(_THIN.search(text)) + (" that " in text)
         if score > most:
             best, most = text, score
     return best
-
-
-_HEADS = ("From:", "To:", "Cc:", "Subject:", "Dear", "Hello", "Ref", "Reporter", "Present", "Attendees", "Minutes", "Meeting", "When:", "Time needed")
-_FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:January|February|March|April|May|June|July|August|September|October|November|December))")
-_CITED = re.compile(r"\s*\([^()]*\)\s*(?=[.]?$)")
 
 
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
@@ -144,7 +145,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     case = named_case(work, str(subtask["goal"])) or best_case(draft, work, foreign, own, about)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign)[:2]
     metrics = topics.ranked(draft.random, work.metrics, lambda m: m.name, own, about, foreign)[:2]
-    checks = topics.ranked(draft.random, work.lines["checks"], str, f"{own} {case.text}", about, foreign)[:2]
+    checks = topics.ranked(draft.random, work.lines["checks"], str, f"{own} {case.items} {case.source}", about, foreign)[:2]
     artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
     kind = kind_of(artifact)
     draft.know(**figures(draft, case, metrics[0], metrics[-1], today))

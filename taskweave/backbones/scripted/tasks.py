@@ -81,7 +81,7 @@ _SUPPORTING = frozenset(("people", "office"))  # fields whose work reaches a goa
 def bears_on(goal: Goal, subject: str, role: Mapping[str, Json]) -> float:
     """How directly work of a role on a subject bears on a goal: by words in common."""
     wanted = topics.stems(f"{goal.text} {goal.kpi} {goal.short}")
-    nearby = topics.stems(" ".join(map(str, (*role["responsibilities"], *role["skills"]))))
+    nearby = frozenset().union(*(topics.stems(str(line)) for line in (*role["responsibilities"], *role["skills"])))
     return 2.0 * len(wanted & topics.stems(subject)) + 0.4 * min(len(wanted & nearby), 4)
 
 
@@ -157,7 +157,7 @@ def best_case(draft: Draft, work: topics.Field, foreign: tuple[str, ...], own: s
             most = max(len(case.calls & heard) for case in called)
             chosen: topics.Case = draft.pick([case for case in called if len(case.calls & heard) == most])
             return chosen
-    return topics.ranked(draft.random, work.cases, lambda case: " ".join(p.text for p in case.problems), own, near, ())[0]
+    return topics.ranked(draft.random, work.cases, lambda case: case.text, own, near, ())[0]
 
 
 def _week(inputs: Inputs, dice: Dice, recent: Sequence[str]) -> _Week:
@@ -243,6 +243,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, mine, subject, foreign)[0]
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source, "metric": metric.name}
         kind = "step" if own or mine == subject else "assist"
+        slots |= {"both": "yes"} if kind == "assist" else {}
         rule = f"{kind}_{activity}" if draft.has_rule(f"{kind}_{activity}") else f"{kind}_other"
         goal = local(draft, rule, slots)
         for _ in range(4):

@@ -28,10 +28,7 @@ class Problem:
     flaw: str
     cause: str
     remedy: str
-
-    @property
-    def text(self) -> str:
-        return f"{self.flaw} {self.cause} {self.remedy}"
+    text: str  # all three
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +41,7 @@ class Case:
     calls: frozenset[str]
     problems: tuple[Problem, ...]
     many: tuple[int, int]  # how many there usually are
-
-
-    @property
-    def text(self) -> str:
-        return f"{self.items} {self.source}"
+    text: str  # all that its problems say
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +80,10 @@ def _case(raw: Mapping[str, Any]) -> Case:
     problems = []
     for line in lines(raw["problems"]):
         flaw, cause, remedy = (piece.strip() for piece in line.split("::"))
-        problems.append(Problem(flaw, cause, remedy))
+        problems.append(Problem(flaw, cause, remedy, f"{flaw} {cause} {remedy}"))
     items = str(raw["items"])
     few, most = (int(number) for number in str(raw.get("many", "60-480")).split("-"))
-    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()), tuple(problems), (few, most))
+    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()), tuple(problems), (few, most), " ".join(problem.text for problem in problems))
 
 
 def _metric(line: str) -> Metric:
@@ -132,16 +125,21 @@ def stems(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _fit(text: str, own: str, near: str, others: tuple[str, ...]) -> float:
-    """How well a phrase suits the subject `own`: words in common count, words of the role's other subjects count against it."""
-    heard, wanted = stems(text), stems(own)
-    foreign = frozenset().union(*map(stems, others)) - wanted if others else frozenset()
-    return 2.0 * len(heard & wanted) + 1.0 * len(heard & (stems(near) - wanted)) - 1.2 * len(heard & foreign)
+def _wanted(own: str, near: str, others: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    wanted = stems(own)
+    return wanted, stems(near) - wanted, (frozenset().union(*map(stems, others)) if others else frozenset()) - wanted
 
 
 def ranked(random: Random, options: Sequence[T], text: Callable[[T], str], own: str, near: str, others: tuple[str, ...], spread: float = 1.6) -> list[T]:
-    """The options, the best suited first; `spread` is how much chance may overrule fit."""
-    scored = [(-_fit(text(option), own, near, others) - spread * random.random(), position) for position, option in enumerate(options)]
+    """The options, the one that best suits the subject `own` first.
+
+    Words in common with it count, as do those with `near`; words of the role's other subjects count against.  `spread` is how much chance may overrule.
+    """
+    wanted, close, foreign = _wanted(own, near, others)
+    scored = []
+    for position, option in enumerate(options):
+        heard = stems(text(option))
+        scored.append((1.2 * len(heard & foreign) - 2.0 * len(heard & wanted) - len(heard & close) - spread * random.random(), position))
     return [options[position] for _, position in sorted(scored)]
 
 

@@ -22,6 +22,7 @@ _VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|honour|heir|8|11\b|18\b|[FHLM
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m)|use|user|usab|usag|usu|util|eu|one\b|once|U[A-Z])", re.IGNORECASE)
 
 
+@lru_cache(maxsize=8192)
 def lower_first(text: str) -> str:
     """The text as it stands inside a sentence: acronyms and names with inner capitals keep theirs."""
     word = text.split(" ", 1)[0]
@@ -101,15 +102,11 @@ def parse_date(text: object) -> date | None:
 
 
 def working_day(start: date, days: int) -> date:
-    """The date `days` weekdays after `start` (before it where negative)."""
-    step = 1 if days >= 0 else -1
-    day = start
-    left = abs(days)
-    while left or day.weekday() > 4:
-        day += timedelta(days=step)
-        if day.weekday() < 5 and left:
-            left -= 1
-    return day
+    """The date `days` weekdays after `start` (before it where negative); a start at the weekend counts as the Monday after."""
+    day = start + timedelta(days=max(0, 7 - start.weekday()) if start.weekday() > 4 else 0)
+    weeks, rest = divmod(days, 5)
+    over = 2 if day.weekday() + rest > 4 else 0
+    return day + timedelta(days=7 * weeks + rest + over)
 
 
 def day_month(day: date) -> str:
