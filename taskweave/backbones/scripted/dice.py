@@ -10,8 +10,7 @@ from random import Random
 
 from taskweave.records import Json
 
-
-_SHARED = ("organization", "roles", "activities")
+_SHARED = ("organization", "plans", "roles", "activities")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,26 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_PREPOSITIONS = frozenset("of for in on with to from by at between about after before per against across under over into through behind during".split())
-_SINGULAR_S = frozenset("analytics news series analysis basis axis status process access progress business address class loss less chassis bus canvas "
-                        "ethics logistics physics electronics hydraulics mechanics robotics kubernetes success stress sepsis synopsis diagnosis emphasis "
-                        "thesis crisis census consensus bonus focus campus virus corpus sms dns css js pos saas apis_ kudos ios gas bias atlas lens "
-                        "compass congress".split())
-_PLURAL = frozenset("data people staff criteria media children men women personnel feet mice".split()) - {"data", "media", "staff"}
+
+def listed(text: str) -> tuple[str, ...]:
+    """The words of a text, for lists that read better as one."""
+    return tuple(text.split())
+
+
+_MONTHS = listed("January February March April May June July August September October November December")
+_DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+_PREPOSITIONS = frozenset(
+    listed("of for in on with to from by at between about after before per against across under over into through behind during")
+)
+_SINGULAR_S = frozenset(
+    listed(
+        """analytics news series analysis basis axis status process access progress business address class loss less chassis bus canvas
+        ethics logistics physics electronics hydraulics mechanics robotics kubernetes success stress sepsis synopsis diagnosis emphasis
+        thesis crisis census consensus bonus focus campus virus corpus sms dns css js pos saas kudos ios gas bias atlas lens compass
+        congress"""
+    )
+)
+_PLURAL = frozenset(listed("people criteria children men women personnel feet mice"))
 _VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|honour|heir|8|11\b|18\b|[FHLMNRSX](?=[A-Z0-9]|\b)|[AEIO])", re.ASCII)
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m)|use|user|usab|usag|usu|util|eu|one\b|once|U[A-Z])", re.IGNORECASE)
 
@@ -149,9 +161,13 @@ def content_words(text: str) -> list[str]:
     return [word for word in re.findall(r"[a-z][a-z0-9/-]+", text.lower()) if word not in _STOP and len(word) > 2]
 
 
-_STOP = frozenset("the and for with from that this into onto over under after before their its our are was were has have had not but who what when where "
-                  "which while each every per than then them they there these those will would should could can may must one two all any "
-                  "out off via about against between because week month quarter year".split())
+_STOP = frozenset(
+    listed(
+        """the and for with from that this into onto over under after before their its our are was were has have had not but who what
+        when where which while each every per than then them they there these those will would should could can may must one two all
+        any out off via about against between because week month quarter year"""
+    )
+)
 
 
 def unique(items: Iterable[str]) -> list[str]:
