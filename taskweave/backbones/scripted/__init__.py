@@ -1,7 +1,7 @@
 """The offline stand-in for a language model: answers every step from phrase banks, the same answer for the same request.
 
-`Scripted().complete(request)` gives the JSON of FORMATS for the request's step.  Hours, dependencies, counts and roles come from the request's
-seed alone; wording from seed and inputs.  It opens no connection and keeps no state between requests.
+`Scripted().complete(request)` gives the JSON that the request's step asks for.  Hours, dependencies, counts and roles come from the
+request's seed alone; wording from seed and inputs.  It opens no connection and keeps no state between requests.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from taskweave.backbones.scripted import closing, deliverables, planning, tasks
+from taskweave.backbones.scripted import closing, decompose, deliverables, planning, tasks
 from taskweave.backbones.scripted.dice import Dice
+from taskweave.backbones.scripted.wording import listed
 from taskweave.errors import BadInput
 from taskweave.records import Completion, Json, Request
 
@@ -21,7 +22,7 @@ STEPS: Mapping[str, Answerer] = {
     "formulate": planning.formulate,
     "partition": planning.partition,
     "partition_week": tasks.partition_week,
-    "decompose": tasks.decompose,
+    "decompose": decompose.decompose,
     "execute": deliverables.execute,
     "merge": deliverables.merge,
     "diagnose": closing.diagnose,
@@ -33,17 +34,19 @@ STEPS: Mapping[str, Answerer] = {
 
 # What each step reads; a request may hold more.
 INPUTS: Mapping[str, frozenset[str]] = {
-    "formulate": frozenset(["organization", "unit", "parent_plan", "parent_diagnosis", "last_diagnosis", "objectives", "readings", "incidents", "requests", "carried"]),
-    "partition": frozenset(["organization", "unit", "plan", "recipients", "goals"]),
-    "partition_week": frozenset(["organization", "unit", "plan", "focus", "objectives", "incidents", "carried", "recent", "slots", "roles", "activities", "goals"]),
-    "decompose": frozenset(["task", "subtasks", "hours", "roles", "upstream", "activities"]),
-    "execute": frozenset(["organization", "date", "task", "role", "author", "dependencies", "evidence", "goals", "subtask"]),
-    "merge": frozenset(["organization", "date", "task", "goals", "partials", "references"]),
-    "diagnose": frozenset(["organization", "unit", "counts", "tasks", "results", "children", "readings", "incidents"]),
-    "align": frozenset(["organization", "unit", "plan", "diagnosis", "incidents", "readings"]),
-    "reconcile": frozenset(["organization", "unit", "plan", "siblings"]),
-    "roll_up": frozenset(["organization", "unit", "last_summary", "children"]),
-    "respond": frozenset(["organization", "unit", "plan", "incident", "open", "slots", "roles", "activities", "goals"]),
+    "formulate": frozenset(
+        listed("organization unit parent_plan parent_diagnosis last_diagnosis objectives readings incidents requests carried")
+    ),
+    "partition": frozenset(listed("organization unit plan recipients goals")),
+    "partition_week": frozenset(listed("organization unit plan focus objectives incidents carried recent slots roles activities goals")),
+    "decompose": frozenset(listed("task subtasks hours roles upstream activities")),
+    "execute": frozenset(listed("organization date task role author dependencies evidence goals subtask")),
+    "merge": frozenset(listed("organization date task goals partials references")),
+    "diagnose": frozenset(listed("organization unit counts tasks results children readings incidents")),
+    "align": frozenset(listed("organization unit plan diagnosis incidents readings")),
+    "reconcile": frozenset(listed("organization unit plan siblings")),
+    "roll_up": frozenset(listed("organization unit last_summary children")),
+    "respond": frozenset(listed("organization unit plan incident open slots roles activities goals")),
 }
 
 
@@ -71,7 +74,8 @@ class Scripted:
             raise BadInput(f"prompt {request.prompt!r}: the scripted backbone answers only {sorted(STEPS)}; give Scripted a stub for it")
         missing = sorted(INPUTS[request.prompt] - request.inputs.keys())
         if missing:
-            raise BadInput(f"prompt {request.prompt!r}: the scripted backbone misses the inputs {missing}; it was given {sorted(request.inputs)}")
+            given = sorted(request.inputs)
+            raise BadInput(f"prompt {request.prompt!r}: the scripted backbone misses the inputs {missing}; it was given {given}")
         return step(request.inputs, Dice.of(request.seed, request.inputs))
 
     async def complete(self, request: Request) -> Completion:

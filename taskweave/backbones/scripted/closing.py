@@ -17,9 +17,17 @@ def count_sentence(draft: Draft, counts: Mapping[str, Json]) -> str:
     """'6 of 8 tasks were finished; 1 spilled over and 1 was blocked' with the given numbers."""
     done, spilled, blocked, dropped, fallback = (int(counts.get(key) or 0) for key in ("done", "spilled", "blocked", "dropped", "fallback"))
     total = done + spilled + blocked + dropped
-    parts = [f"{n} {'was' if n == 1 else 'were'} {verb}" if verb != "spilled over" else f"{n} spilled over"
-             for n, verb in ((spilled, "spilled over"), (blocked, "blocked"), (dropped, "dropped")) if n]
-    slots = {"done": str(done), "total": str(total), "tasks": "task" if total == 1 else "tasks", "done_were": "was" if done == 1 else "were"}
+    parts = [
+        f"{n} {'was' if n == 1 else 'were'} {verb}" if verb != "spilled over" else f"{n} spilled over"
+        for n, verb in ((spilled, "spilled over"), (blocked, "blocked"), (dropped, "dropped"))
+        if n
+    ]
+    slots = {
+        "done": str(done),
+        "total": str(total),
+        "tasks": "task" if total == 1 else "tasks",
+        "done_were": "was" if done == 1 else "were",
+    }
     if parts:
         slots["rest"] = wording.join(parts)
     else:
@@ -82,13 +90,30 @@ def _task_slots(task: Mapping[str, Json]) -> dict[str, str]:
 def roll_up(inputs: Inputs, dice: Dice) -> Json:
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], inputs["unit"]))
     children = list(inputs["children"])
-    said = [local(draft, "roll_up_open", {"children": wording.join(wording.unique(str(child["owner"]) for child in children)),
-                                         "child_count": wording.in_words(len(children)), "reports": "report" if len(children) == 1 else "reports"})]
+    said = [
+        local(
+            draft,
+            "roll_up_open",
+            {
+                "children": wording.join(wording.unique(str(child["owner"]) for child in children)),
+                "child_count": wording.in_words(len(children)),
+                "reports": "report" if len(children) == 1 else "reports",
+            },
+        )
+    ]
     budget = 110
     for child in children:
-        told = " ".join(known.kept(str(child["summary"]), known.quoted(str(child["summary"])), max(budget // max(len(children), 1), 18))[:2]).rstrip(".")
+        told = " ".join(
+            known.kept(str(child["summary"]), known.quoted(str(child["summary"])), max(budget // max(len(children), 1), 18))[:2]
+        ).rstrip(".")
         if told:
-            said.append(local(draft, "roll_up_child", {"child": str(child["owner"]), "child_period": str(child["period"]).partition(",")[0], "told": told}))
+            said.append(
+                local(
+                    draft,
+                    "roll_up_child",
+                    {"child": str(child["owner"]), "child_period": str(child["period"]).partition(",")[0], "told": told},
+                )
+            )
     if inputs["last_summary"]:
         told = known.telling(str(inputs["last_summary"]))
         if told:

@@ -1,7 +1,8 @@
 """How does a phrase bank become a sentence?  `load()` compiles the YAML banks once; a `Draft` expands their rules.
 
 A frame is text with `{slot}`, `{rule}`, `{rule?}` (left out where nothing fits), filters `{slot|cap}`, alternatives `[a|b]`,
-and conditions that print nothing: `{?slot}` where the slot is known, `{!slot}` where it is not.  A frame is used only where all its slots are known.
+and conditions that print nothing: `{?slot}` where the slot is known, `{!slot}` where it is not.
+A frame is used only where all its slots are known.
 Knows nothing of steps, requests or organizations.
 """
 
@@ -69,7 +70,7 @@ class Frame:
     bars: frozenset[str]
 
 
-class FrameInvalid(ValueError):
+class FrameError(ValueError):
     """A phrase bank holds a frame that cannot be read; a fault of the package, not of its user."""
 
 
@@ -127,7 +128,7 @@ def _compile(text: str, rules: frozenset[str]) -> Frame:
                 literal.append(char)
                 at += 1
         if inside:
-            raise FrameInvalid(f"a '[' without its ']' in {text!r}")
+            raise FrameError(f"a '[' without its ']' in {text!r}")
         flush()
         options.append(tuple(parts))
         return options, at
@@ -139,13 +140,13 @@ def _compile(text: str, rules: frozenset[str]) -> Frame:
         try:
             functions = tuple(FILTERS[f] for f in filters)
         except KeyError as unknown:
-            raise FrameInvalid(f"unknown filter {unknown} in {text!r}") from None
+            raise FrameError(f"unknown filter {unknown} in {text!r}") from None
         if name in rules:
             if not optional:
                 refs.append(name)
             return Ref(name, optional, functions)
         if optional:
-            raise FrameInvalid(f"{name!r} is marked optional but no rule has that name, in {text!r}")
+            raise FrameError(f"{name!r} is marked optional but no rule has that name, in {text!r}")
         needs.add(name)
         return Slot(name, functions)
 
@@ -174,7 +175,7 @@ def load() -> Bank:
         else:
             for rule, body in content.items():
                 if rule in raw:
-                    raise FrameInvalid(f"{path.name}: the rule {rule!r} is written twice")
+                    raise FrameError(f"{path.name}: the rule {rule!r} is written twice")
                 raw[rule] = body.splitlines() if isinstance(body, str) else [text.rstrip("\n") for text in body]
     names = frozenset(raw)
     rules = {rule: tuple(_compile(text, names) for text in texts if text.strip()) for rule, texts in raw.items()}
@@ -244,7 +245,7 @@ class Draft:
         options = new if new or strict else fresh or fitting
         if not options:
             return None
-        candidate = self.pick(options)
+        candidate = options[int(self.random.random() * len(options))]
         self.used.add(id(candidate))
         return candidate
 

@@ -9,9 +9,17 @@ from dataclasses import dataclass
 from taskweave.backbones.scripted import wording
 from taskweave.records import Json
 
-_LOWER = re.compile(r"\b(?:under|below|at most|less|within|no more|fewer|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE)
+_LOWER = re.compile(
+    r"\b(?:under|below|at most|less|within|no more|fewer|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE
+)
 _HIGHER = re.compile(r"\b(?:over|above|at least|more|rais\w*|grow\w*|increas\w*|reach|win|lift|up to|improv\w*)\b|[>≥]", re.IGNORECASE)
-_IMPERATIVE = frozenset(["raise", "reduce", "cut", "keep", "reach", "grow", "bring", "launch", "lower", "increase", "win", "hold", "shorten", "improve", "close", "deliver", "complete", "publish", "pass", "open", "build", "double", "halve", "move", "get", "have", "make", "expand", "achieve", "maintain", "lift", "add", "ship", "release", "establish", "secure", "limit", "sign", "digitise", "process", "answer", "finish", "settle", "pay", "serve", "train", "hire", "earn", "retain", "strengthen", "restore", "meet", "drive", "develop", "ensure", "support", "clear", "resolve"])
+_IMPERATIVE = frozenset(
+    wording.listed(
+        """raise reduce cut keep reach grow bring launch lower increase win hold shorten improve close deliver complete publish pass open
+        build double halve move get have make expand achieve maintain lift add ship release establish secure limit sign digitise process
+        answer finish settle pay serve train hire earn retain strengthen restore meet drive develop ensure support clear resolve"""
+    )
+)
 
 
 def spaced(name: str) -> str:
@@ -46,7 +54,15 @@ def goals(raw: Sequence[Mapping[str, Json]]) -> list[Goal]:
     for goal in raw:
         text = wording.lower_first(str(goal.get("text") or spaced(str(goal["name"]))).strip().rstrip("."))
         by = wording.parse_date(goal.get("by"))
-        found.append(Goal(str(goal["name"]), text, spaced(str(goal.get("kpi") or "")), wording.day_month(by) if by else "", str(goal.get("owner") or "")))
+        found.append(
+            Goal(
+                str(goal["name"]),
+                text,
+                spaced(str(goal.get("kpi") or "")),
+                wording.day_month(by) if by else "",
+                str(goal.get("owner") or ""),
+            )
+        )
     return found
 
 
@@ -87,10 +103,17 @@ def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[
             higher = bool(_HIGHER.search(text)) and not _LOWER.search(text)
             reached = value == float(target) or (lower and side == "below") or (higher and side == "above")
             distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
-        found.append(Reading(
-            spaced(str(reading["kpi"])), wording.measured(value, unit), "" if target is None else wording.measured(float(target), unit), gap, side,
-            distance, goal.short if goal else "",
-        ))
+        found.append(
+            Reading(
+                spaced(str(reading["kpi"])),
+                wording.measured(value, unit),
+                "" if target is None else wording.measured(float(target), unit),
+                gap,
+                side,
+                distance,
+                goal.short if goal else "",
+            )
+        )
     return sorted(found, key=lambda r: (-r.distance, r.kpi))
 
 
@@ -98,7 +121,10 @@ def unit_slots(organization: Mapping[str, Json], unit: Mapping[str, Json]) -> di
     period, _, dates = str(unit["period"]).partition(",")
     team = [str(title) for title in unit.get("team") or ()]
     slots = {
-        "company": str(organization["name"]), "level": str(unit["level"]), "period": period.strip(), "owner": str(unit["owner"]),
+        "company": str(organization["name"]),
+        "level": str(unit["level"]),
+        "period": period.strip(),
+        "owner": str(unit["owner"]),
         "unit": str(unit.get("department") or organization["name"]),
     }
     end = re.findall(r"\d{4}-\d{2}-\d{2}", dates)
@@ -114,8 +140,11 @@ def unit_slots(organization: Mapping[str, Json], unit: Mapping[str, Json]) -> di
 
 
 def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
-    slots = {"incident": str(incident["title"]).strip(), "category": str(incident.get("category") or "internal"),
-             "severity": str(incident.get("severity") or "medium")}
+    slots = {
+        "incident": str(incident["title"]).strip(),
+        "category": str(incident.get("category") or "internal"),
+        "severity": str(incident.get("severity") or "medium"),
+    }
     until = wording.parse_date(incident.get("until"))
     if until:
         slots["until"] = wording.day_month(until)

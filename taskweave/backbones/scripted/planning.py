@@ -1,4 +1,7 @@
-"""Plans of a unit: formulate, partition into objectives, align, reconcile.  `compose` builds a plan out of sentences, the weightiest first."""
+"""Plans of a unit: formulate, partition into objectives, align, reconcile.
+
+`compose` builds a plan out of sentences, the weightiest first: what is cut later is cut from its end.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ def bounds(unit: Mapping[str, Json]) -> tuple[int, int]:
 def local(draft: Draft, rule: str, slots: Mapping[str, str], forget: Sequence[str] = ()) -> str:
     """The rule said with slots that hold for this sentence only."""
     before = draft.slots
-    draft.slots = {key: value for key, value in before.items() if key not in forget} | slots
+    draft.slots = {key: value for key, value in before.items() if key not in forget}
+    draft.slots.update(slots)
     text = draft.say(rule)
     draft.slots = before
     return text
@@ -50,13 +54,37 @@ def incident_sentences(draft: Draft, incidents: Sequence[Mapping[str, Json]]) ->
     return [local(draft, "plan_incident", known.incident_slots(incident), ("until", "happened")) for incident in incidents]
 
 
-def reading_sentences(draft: Draft, raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], most: int) -> list[str]:
+def reading_sentences(draft: Draft, raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], most: int, first: str = "") -> list[str]:
     by_short = {goal.short: goal for goal in stated}
     said = []
-    for reading in known.readings(raw, stated)[:most]:
+    for reading in order_readings(raw, stated, draft.slots["owner"], first)[:most]:
         slots = reading.slots() | (by_short[reading.goal].slots() if reading.goal in by_short else {})
         said.append(local(draft, "plan_reading", slots, ("gap", "side", "met", "target", "goal", "goal_text", "aim", "by", "goal_kpi")))
     return said
+
+
+def order_readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], owner: str, first: str) -> list[known.Reading]:
+    """The readings in the order in which a unit speaks of them: of its leading goal, of goals it owns, the farthest from target."""
+    owned = {goal.short for goal in stated if goal.owner == owner}
+    return sorted(known.readings(raw, stated), key=lambda r: (bool(first) and r.goal != first, r.goal not in owned, -r.distance, r.kpi))
+
+
+def leading_goal(inputs: Inputs, stated: Sequence[Goal], draft: Draft) -> Goal | None:
+    """The goal a unit puts first: one its objectives name, one it owns, one its parent's plan names, the farthest from its target."""
+    owner = str(inputs["unit"]["owner"])
+    named = parent_goal(" ".join(str(text) for text in inputs["objectives"]), stated)
+    owned = [goal for goal in stated if goal.owner == owner]
+    above = parent_goal(str(inputs["parent_plan"] or ""), stated)
+    measured = known.readings(inputs["readings"], stated)
+    far = next((goal for goal in stated if measured and measured[0].distance and goal.short == measured[0].goal), None)
+    if named:
+        return named
+    if inputs["unit"]["level"] == "year":
+        return far or (draft.pick(stated) if stated else None)
+    if owned and (above is None or above not in owned):
+        mine: Goal = draft.pick(owned)
+        return mine
+    return above or far or (draft.pick(stated) if stated else None)
 
 
 def parent_goal(text: str, stated: Sequence[Goal]) -> Goal | None:
@@ -72,29 +100,32 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     low, high = bounds(unit)
     objectives = [wording.lower_first(str(text).strip().rstrip(".")) for text in inputs["objectives"]]
     carried = [str(title) for title in inputs["carried"]]
-    measured = known.readings(inputs["readings"], stated)
-    lead = next((goal for goal in stated if measured and goal.short == measured[0].goal), None)
-    followed = parent_goal(str(inputs["parent_plan"] or ""), stated)
-    if followed is None or unit["level"] == "year":
-        followed = lead or (draft.pick(stated) if stated else None)
+    followed = leading_goal(inputs, stated, draft)
     if followed:
         draft.know(**followed.slots())
 
     said = incident_sentences(draft, inputs["incidents"])
     if objectives:
         chosen = objectives[0] if len(objectives) == 1 else draft.pick(objectives)
+        chosen = wording.clip(chosen, 18) or chosen
         if wording.words(chosen) <= 40:
             said.append(local(draft, "plan_objective", {"objective": chosen}))
     elif followed:
         said.append(draft.say("plan_goal"))
-    said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2)
     if carried:
-        slots = {"carried": carried[0].rstrip("."), "carried_count": wording.in_words(len(carried)), "carried_tasks": "task" if len(carried) == 1 else "tasks"}
+        slots = {
+            "carried": carried[0].rstrip("."),
+            "carried_count": wording.in_words(len(carried)),
+            "carried_tasks": "task" if len(carried) == 1 else "tasks",
+        }
         said.append(local(draft, "plan_carried_many" if len(carried) > 1 else "plan_carried", slots))
     for request in inputs["requests"][:2]:
         text = str(request["text"]).strip().rstrip(".")
         if wording.words(text) <= 34:
             said.append(local(draft, "plan_request", {"from": str(request["from"]), "request": wording.lower_first(text)}))
+    if unit["level"] != "week" and len(said) < 2 and followed and objectives:
+        said.append(draft.say("plan_goal"))
+    said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, followed.short if followed else "")
     if inputs["parent_plan"] and followed:
         said.append(draft.say("plan_parent"))
     told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"])
@@ -132,15 +163,25 @@ def partition(inputs: Inputs, dice: Dice) -> Json:
             pairs = field.lines["aims"]
             goal = mentioned if mentioned and position + turn == 0 else (draft.pick(stated) if stated else None)
             aim, _, measure = draft.pick(pairs).partition("::")
-            slots = {"do": draft.phrase(aim.strip()), "recipient": str(recipient["title"]),
-                     "recipient_unit": str(recipient.get("department") or organization["name"])}
+            figure = dice.words.randrange(2, 10)
+            sized = Draft(dice.words, {"few": str(figure), "many": str(figure * 5 + 40), "share": str(70 + figure * 3)})
+            slots = {
+                "do": sized.phrase(aim.strip()),
+                "measure": sized.phrase(measure.strip()),
+                "recipient": str(recipient["title"]),
+                "recipient_unit": str(recipient.get("department") or organization["name"]),
+            }
             if goal:
                 slots |= full.get(goal.name, goal).slots()
-            figure = dice.words.randrange(2, 10)
-            slots["measure"] = Draft(dice.words, {"few": str(figure), "many": str(figure * 5 + 40), "share": str(70 + figure * 3)}).phrase(measure.strip())
-            text = tidy(local(draft, "objective", slots, ("goal", "goal_text", "aim", "by", "goal_kpi")))
-            objectives.append({"owner": recipient["owner"], "text": text, "goals": [goal.name] if goal else [],
-                               "measure": tidy(local(draft, "objective_measure", slots))})
+            text = tidy(local(draft, "objective_text", slots, ("goal", "goal_text", "aim", "by", "goal_kpi")))
+            objectives.append(
+                {
+                    "owner": recipient["owner"],
+                    "text": text,
+                    "goals": [goal.name] if goal else [],
+                    "measure": tidy(local(draft, "objective_measure", slots)),
+                }
+            )
     return {"objectives": objectives}
 
 

@@ -14,9 +14,9 @@ from random import Random
 from typing import Any, TypeVar
 
 from taskweave.backbones.scripted import wording
-from taskweave.backbones.scripted.grammar import load
+from taskweave.backbones.scripted.grammar import Draft, load
+from taskweave.backbones.scripted.known import Goal
 from taskweave.records import Json
-
 
 T = TypeVar("T")
 
@@ -28,10 +28,7 @@ class Problem:
     flaw: str
     cause: str
     remedy: str
-
-    @property
-    def text(self) -> str:
-        return f"{self.flaw} {self.cause} {self.remedy}"
+    text: str  # all three
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +41,7 @@ class Case:
     calls: frozenset[str]
     problems: tuple[Problem, ...]
     many: tuple[int, int]  # how many there usually are
-
-
-    @property
-    def text(self) -> str:
-        return f"{self.items} {self.source}"
+    text: str  # all that its problems say
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +72,9 @@ def lines(block: object) -> tuple[str, ...]:
 
 def _singular(plural: str) -> str:
     head, _, tail = plural.partition(" of ")
-    word = head[:-3] + "y" if head.endswith("ies") else head[:-2] if head.endswith(("sses", "xes", "ches", "shes")) else head.removesuffix("s")
+    word = (
+        head[:-3] + "y" if head.endswith("ies") else head[:-2] if head.endswith(("sses", "xes", "ches", "shes")) else head.removesuffix("s")
+    )
     return f"{word} of {tail}" if tail else word
 
 
@@ -87,10 +82,18 @@ def _case(raw: Mapping[str, Any]) -> Case:
     problems = []
     for line in lines(raw["problems"]):
         flaw, cause, remedy = (piece.strip() for piece in line.split("::"))
-        problems.append(Problem(flaw, cause, remedy))
+        problems.append(Problem(flaw, cause, remedy, f"{flaw} {cause} {remedy}"))
     items = str(raw["items"])
     few, most = (int(number) for number in str(raw.get("many", "60-480")).split("-"))
-    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()), tuple(problems), (few, most))
+    return Case(
+        items,
+        str(raw.get("item") or _singular(items)),
+        str(raw["source"]),
+        frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()),
+        tuple(problems),
+        (few, most),
+        " ".join(problem.text for problem in problems),
+    )
 
 
 def _metric(line: str) -> Metric:
@@ -104,8 +107,13 @@ def fields() -> dict[str, Field]:
     for name, raw in sorted(load().tables["fields"].items()):
         phrases = {key: lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words", "schema")}
         known[name] = Field(
-            name, lines(raw["titles"]), frozenset(str(raw["words"]).split()), tuple(map(_metric, lines(raw["metrics"]))),
-            tuple(map(_case, raw["cases"])), phrases, str(raw.get("schema", "office")),
+            name,
+            lines(raw["titles"]),
+            frozenset(str(raw["words"]).split()),
+            tuple(map(_metric, lines(raw["metrics"]))),
+            tuple(map(_case, raw["cases"])),
+            phrases,
+            str(raw.get("schema", "office")),
         )
     return known
 
@@ -132,16 +140,24 @@ def stems(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _fit(text: str, own: str, near: str, others: tuple[str, ...]) -> float:
-    """How well a phrase suits the subject `own`: words in common count, words of the role's other subjects count against it."""
-    heard, wanted = stems(text), stems(own)
-    foreign = frozenset().union(*map(stems, others)) - wanted if others else frozenset()
-    return 2.0 * len(heard & wanted) + 1.0 * len(heard & (stems(near) - wanted)) - 1.2 * len(heard & foreign)
+def _wanted(own: str, near: str, others: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    wanted = stems(own)
+    return wanted, stems(near) - wanted, (frozenset().union(*map(stems, others)) if others else frozenset()) - wanted
 
 
-def ranked(random: Random, options: Sequence[T], text: Callable[[T], str], own: str, near: str, others: tuple[str, ...], spread: float = 1.6) -> list[T]:
-    """The options, the best suited first; `spread` is how much chance may overrule fit."""
-    scored = [(-_fit(text(option), own, near, others) - spread * random.random(), position) for position, option in enumerate(options)]
+def ranked(
+    random: Random, options: Sequence[T], text: Callable[[T], str], own: str, near: str, others: tuple[str, ...], spread: float = 1.6
+) -> list[T]:
+    """The options, the one that best suits the subject `own` first.
+
+    Words in common with it count, as do those with `near`; words of the role's other subjects count against.
+    `spread` is how much chance may overrule.
+    """
+    wanted, close, foreign = _wanted(own, near, others)
+    scored = []
+    for position, option in enumerate(options):
+        heard = stems(text(option))
+        scored.append((1.2 * len(heard & foreign) - 2.0 * len(heard & wanted) - len(heard & close) - spread * random.random(), position))
     return [options[position] for _, position in sorted(scored)]
 
 
@@ -150,6 +166,34 @@ def field_of(role: Mapping[str, Json] | str) -> Field:
     if isinstance(role, str):
         return _field(role, ())
     return _field(str(role["role"]), (*role.get("subjects", ()), *role.get("skills", ())))
+
+
+def bare_role(title: str) -> dict[str, Json]:
+    """A role of which nothing but the title is known."""
+    return {"role": title, "responsibilities": [], "skills": [], "activities": [], "artifacts": [], "subjects": []}
+
+
+def bears_on(goal: Goal, subject: str, role: Mapping[str, Json]) -> float:
+    """How directly work of a role on a subject bears on a goal: by words in common."""
+    wanted = stems(f"{goal.text} {goal.kpi} {goal.short}")
+    nearby = frozenset().union(*(stems(str(line)) for line in (*role["responsibilities"], *role["skills"])))
+    return 2.0 * len(wanted & stems(subject)) + 0.4 * min(len(wanted & nearby), 4)
+
+
+def other_subjects(role: Mapping[str, Json], subject: str) -> tuple[str, ...]:
+    return tuple(str(s) for s in role["subjects"] if s != subject)
+
+
+def best_case(draft: Draft, work: Field, foreign: tuple[str, ...], own: str, near: str = "") -> Case:
+    """A case of the field that the words of the subject call for, else of what the subject serves, else any."""
+    for text in (own, near):
+        heard = {word.rstrip("s") for word in wording.content_words(text)}
+        called = [case for case in work.cases if case.calls & heard]
+        if called:
+            most = max(len(case.calls & heard) for case in called)
+            chosen: Case = draft.pick([case for case in called if len(case.calls & heard) == most])
+            return chosen
+    return ranked(draft.random, work.cases, lambda case: case.text, own, near, ())[0]
 
 
 def own_subject(subjects: Sequence[str], *texts: str) -> str | None:
@@ -218,4 +262,12 @@ def topic(title: str) -> str:
     return wording.lower_first(" ".join(text.split()[:9])) or wording.lower_first(title)
 
 
-_VERBS = frozenset(verb.rstrip("e") for verb in ["analyse", "analyze", "conduct", "monitor", "optimize", "optimise", "launch", "create", "enhance", "refine", "review", "engage", "initiate", "revise", "design", "implement", "build", "test", "deploy", "support", "research", "write", "plan", "train", "recruit", "negotiate", "audit", "report", "prepare", "draft", "check", "run", "collect", "define", "update", "improve", "respond", "answer", "set", "fix", "assess", "evaluate", "develop", "document", "measure", "migrate", "investigate", "identify", "map", "compare", "establish", "organize", "organise", "coordinate", "present", "publish", "produce", "verify", "validate"])
+_VERBS = frozenset(
+    verb.rstrip("e")
+    for verb in wording.listed(
+        """analyse analyze conduct monitor optimize optimise launch create enhance refine review engage initiate revise design implement
+        build test deploy support research write plan train recruit negotiate audit report prepare draft check run collect define update
+        improve respond answer set fix assess evaluate develop document measure migrate investigate identify map compare establish
+        organize organise coordinate present publish produce verify validate"""
+    )
+)

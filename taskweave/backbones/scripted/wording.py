@@ -10,15 +10,31 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 
-_MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
-_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-_PREPOSITIONS = frozenset(["of", "for", "in", "on", "with", "to", "from", "by", "at", "between", "about", "after", "before", "per", "against", "across", "under", "over", "into", "through", "behind", "during"])
-_SINGULAR_S = frozenset(["analytics", "news", "series", "analysis", "basis", "axis", "status", "process", "access", "progress", "business", "address", "class", "loss", "less", "chassis", "bus", "canvas", "ethics", "logistics", "physics", "electronics", "hydraulics", "mechanics", "robotics", "kubernetes", "success", "stress", "sepsis", "synopsis", "diagnosis", "emphasis", "thesis", "crisis", "census", "consensus", "bonus", "focus", "campus", "virus", "corpus", "sms", "dns", "css", "js", "pos", "saas", "apis_", "kudos", "ios", "gas", "bias", "atlas", "lens", "compass", "congress"])
-_PLURAL = frozenset(["data", "people", "staff", "criteria", "media", "children", "men", "women", "personnel", "feet", "mice"]) - {"data", "media", "staff"}
+
+def listed(text: str) -> tuple[str, ...]:
+    """The words of a text, for lists that read better as one."""
+    return tuple(text.split())
+
+
+_MONTHS = listed("January February March April May June July August September October November December")
+_DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+_PREPOSITIONS = frozenset(
+    listed("of for in on with to from by at between about after before per against across under over into through behind during")
+)
+_SINGULAR_S = frozenset(
+    listed(
+        """analytics news series analysis basis axis status process access progress business address class loss less chassis bus canvas
+        ethics logistics physics electronics hydraulics mechanics robotics kubernetes success stress sepsis synopsis diagnosis emphasis
+        thesis crisis census consensus bonus focus campus virus corpus sms dns css js pos saas kudos ios gas bias atlas lens compass
+        congress"""
+    )
+)
+_PLURAL = frozenset(listed("people criteria children men women personnel feet mice"))
 _VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|honour|heir|8|11\b|18\b|[FHLMNRSX](?=[A-Z0-9]|\b)|[AEIO])", re.ASCII)
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m)|use|user|usab|usag|usu|util|eu|one\b|once|U[A-Z])", re.IGNORECASE)
 
 
+@lru_cache(maxsize=8192)
 def lower_first(text: str) -> str:
     """The text as it stands inside a sentence: acronyms and names with inner capitals keep theirs."""
     word = text.split(" ", 1)[0]
@@ -98,15 +114,11 @@ def parse_date(text: object) -> date | None:
 
 
 def working_day(start: date, days: int) -> date:
-    """The date `days` weekdays after `start` (before it where negative)."""
-    step = 1 if days >= 0 else -1
-    day = start
-    left = abs(days)
-    while left or day.weekday() > 4:
-        day += timedelta(days=step)
-        if day.weekday() < 5 and left:
-            left -= 1
-    return day
+    """The date `days` weekdays after `start` (before it where negative); a start at the weekend counts as the Monday after."""
+    day = start + timedelta(days=max(0, 7 - start.weekday()) if start.weekday() > 4 else 0)
+    weeks, rest = divmod(days, 5)
+    over = 2 if day.weekday() + rest > 4 else 0
+    return day + timedelta(days=7 * weeks + rest + over)
 
 
 def day_month(day: date) -> str:
@@ -149,7 +161,13 @@ def content_words(text: str) -> list[str]:
     return [word for word in re.findall(r"[a-z][a-z0-9/-]+", text.lower()) if word not in _STOP and len(word) > 2]
 
 
-_STOP = frozenset(["the", "and", "for", "with", "from", "that", "this", "into", "onto", "over", "under", "after", "before", "their", "its", "our", "are", "was", "were", "has", "have", "had", "not", "but", "who", "what", "when", "where", "which", "while", "each", "every", "per", "than", "then", "them", "they", "there", "these", "those", "will", "would", "should", "could", "can", "may", "must", "one", "two", "all", "any", "out", "off", "via", "about", "against", "between", "because", "week", "month", "quarter", "year"])
+_STOP = frozenset(
+    listed(
+        """the and for with from that this into onto over under after before their its our are was were has have had not but who what
+        when where which while each every per than then them they there these those will would should could can may must one two all
+        any out off via about against between because week month quarter year"""
+    )
+)
 
 
 def unique(items: Iterable[str]) -> list[str]:

@@ -1,0 +1,153 @@
+"""How a composite task falls into subtasks: goals, activities, hours, order and what each needs from earlier work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from taskweave.backbones.scripted import known, topics, wording
+from taskweave.backbones.scripted.dice import Dice
+from taskweave.backbones.scripted.grammar import Draft, tidy
+from taskweave.backbones.scripted.planning import local
+from taskweave.records import Json
+
+Inputs = Mapping[str, Json]
+
+# Where in a task an activity usually stands, 0 first to 1 last.
+_STAGE = {
+    "research": 0.0,
+    "analyse": 0.15,
+    "plan": 0.2,
+    "negotiate": 0.3,
+    "recruit": 0.3,
+    "design": 0.35,
+    "write": 0.55,
+    "implement": 0.5,
+    "support": 0.5,
+    "train": 0.7,
+    "test": 0.75,
+    "audit": 0.7,
+    "deploy": 0.85,
+    "review": 0.85,
+    "report": 1.0,
+}
+
+
+def decompose(inputs: Inputs, dice: Dice) -> Json:
+    task, asked, draws = inputs["task"], list(inputs["subtasks"]), dice.draws
+    roles = {str(role["role"]): role for role in inputs["roles"]}
+    draft = Draft(dice.words, {})
+    subject, lead = _lead(task, list(inputs["roles"]))
+    draft.know(T=subject)
+    if task["goals"]:
+        draft.know(goal=known.spaced(str(task["goals"][0])))
+    names = _roles(asked, list(roles), lead, draws)
+    hours = _hours(asked, inputs["hours"], draws)
+    chosen: list[str] = []
+    said: set[str] = set()
+    served: set[str] = {subject}
+    led = False
+    subtasks = []
+    for position, (name, spent) in enumerate(zip(names, hours, strict=True)):
+        role = roles.get(name) or topics.bare_role(name)
+        own = name == lead
+        stage = position / max(len(asked) - 1, 1) if len(asked) > 1 else 0.5
+        activity = _activity(role, inputs["activities"], stage, chosen, draft)
+        if (
+            own
+            and (not led or len(asked) == 1)
+            and task["activity"] in inputs["activities"]
+            and (len(asked) == 1 or stage > 0.3 or draft.random.random() < 0.5)
+        ):
+            activity, led = str(task["activity"]), True
+        chosen.append(activity)
+        mine = subject if own else _serving(draft, role, subject, served)
+        served.add(mine)
+        work = topics.field_of(role)
+        foreign = topics.other_subjects(role, mine)
+        case = topics.best_case(draft, work, foreign, mine, subject)
+        metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, mine, subject, foreign)[0]
+        slots = {"T": subject, "O": mine, "items": case.items, "source": case.source, "metric": metric.name}
+        kind = "step" if own or mine == subject else "assist"
+        slots |= {"both": "yes"} if kind == "assist" else {}
+        rule = f"{kind}_{activity}" if draft.has_rule(f"{kind}_{activity}") else f"{kind}_other"
+        goal = local(draft, rule, slots)
+        for _ in range(4):
+            if goal not in said:
+                break
+            goal = local(draft, rule, slots)
+        said.add(goal)
+        need = local(draft, "need", slots)
+        subtasks.append(
+            {
+                "goal": tidy(goal),
+                "activity": activity,
+                "role": name,
+                "hours": spent,
+                "after": _after(position, list(inputs["upstream"]), draws),
+                "need": need,
+                "sources": ["pool", "environment"] if draws.random() < 0.15 else ["pool"],
+            }
+        )
+    return {"subtasks": subtasks}
+
+
+def _lead(task: Mapping[str, Json], roles: Sequence[Mapping[str, Json]]) -> tuple[str, str]:
+    """The task's subject and the role that it belongs to."""
+    title = str(task["title"])
+    found = [(own, str(role["role"])) for role in roles if (own := topics.own_subject([str(s) for s in role["subjects"]], title))]
+    if found:
+        return max(found, key=lambda pair: (len(pair[0]), pair[1]))
+    return topics.topic(title), str(roles[0]["role"]) if roles else ""
+
+
+def _roles(asked: Sequence[Mapping[str, Json]], known_roles: Sequence[str], lead: str, draws: Random) -> list[str]:
+    names = []
+    for shape in asked:
+        if shape.get("role"):
+            names.append(str(shape["role"]))
+        elif known_roles:
+            names.append(lead if not names or draws.random() < 0.35 else known_roles[int(draws.random() * len(known_roles))])
+        else:
+            names.append("")
+    return names
+
+
+def _hours(asked: Sequence[Mapping[str, Json]], total: object, draws: Random) -> list[float]:
+    free = [position for position, shape in enumerate(asked) if shape.get("hours") is None]
+    hours = [0.0 if shape.get("hours") is None else float(shape["hours"]) for shape in asked]
+    if free:
+        left = max(float(str(total or 0)) - sum(hours), len(free) * 1.0)
+        weights = [0.7 + 0.6 * draws.random() for _ in free]
+        for position, weight in zip(free, weights, strict=True):
+            hours[position] = round(left * weight / sum(weights) * 4) / 4 or 0.25
+    return [int(h) if h.is_integer() else h for h in hours]
+
+
+def _activity(role: Mapping[str, Json], allowed: Sequence[str], stage: float, chosen: Sequence[str], draft: Draft) -> str:
+    usable = [a for a in role["activities"] if a in allowed] or list(role["activities"]) or list(allowed)
+    near = sorted(usable, key=lambda a: (abs(_STAGE.get(a, 0.5) - stage) + 0.5 * draft.random.random() + 0.3 * (a in chosen), a))
+    return str(near[0]) if near else "analyse"
+
+
+def _serving(draft: Draft, role: Mapping[str, Json], subject: str, served: set[str]) -> str:
+    """The subject of another role through which it serves this task: one with words in common, else any not yet used."""
+    options = [str(s) for s in role["subjects"] if s not in served] or [str(s) for s in role["subjects"]]
+    if not options:
+        return subject
+    words = set(wording.content_words(subject))
+    close = [s for s in options if words & set(wording.content_words(s))]
+    chosen: str = draft.pick(close if close and draft.random.random() < 0.7 else options)
+    return chosen
+
+
+def _after(position: int, upstream: Sequence[Mapping[str, Json]], draws: Random) -> list[str]:
+    after: list[str] = []
+    chained, second, outside, which, other = (draws.random() for _ in range(5))
+    if position and chained < 0.62:
+        after.append(f"s{position}" if which < 0.75 else f"s{1 + int(other * position)}")
+        if position > 1 and second < 0.2:
+            after.append(next(f"s{n}" for n in range(position, 0, -1) if f"s{n}" not in after))
+    if upstream and outside < 0.12:
+        after.append(str(upstream[int(which * len(upstream))]["id"]))
+    return after

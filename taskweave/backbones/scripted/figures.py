@@ -1,0 +1,83 @@
+"""The numbers and dates of one deliverable: drawn once, so that whatever its sentences say agrees."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from taskweave.backbones.scripted import topics, wording
+from taskweave.backbones.scripted.grammar import Draft
+
+
+def figures(draft: Draft, case: topics.Case, metric: topics.Metric, other: topics.Metric, today: date) -> dict[str, str]:
+    """Numbers and dates that agree with each other throughout one text."""
+    roll = draft.random.random
+    n = int(case.many[0] + roll() * (case.many[1] - case.many[0]))
+    k = max(2, round(n * (0.07 + 0.25 * roll())))
+    k2 = max(2, round(n * (0.03 + 0.12 * roll())))
+    if k2 == k:
+        k += 1
+    slots = {
+        "n": wording.number(n),
+        "k": wording.number(k),
+        "k2": wording.number(k2),
+        "rest": wording.number(n - k),
+        "pct": f"{round(100 * k / n)} %",
+        "pct2": f"{round(100 * k2 / n)} %",
+        "sample": str(max(2, min(n // 3, 5 + int(roll() * 20)))),
+        "half": wording.number(k // 2),
+        "one_in": wording.in_words(round(n / k)),
+    }
+    slots |= movement(draft, metric, "m") | movement(draft, other, "o")
+    weeks = 2 + int(roll() * 7)
+    start = wording.working_day(today, -5 * weeks)
+    soon, later, check = 2 + int(roll() * 4), 6 + int(roll() * 6), 13 + int(roll() * 12)
+    for name, day in (
+        ("since", start),
+        ("today", today),
+        ("soon", wording.working_day(today, soon)),
+        ("later", wording.working_day(today, later)),
+        ("check_day", wording.working_day(today, check)),
+    ):
+        slots[name] = wording.day_month(day)
+    slots |= {
+        "soon_day": wording.weekday(wording.working_day(today, soon)),
+        "weeks": wording.in_words(weeks),
+        "iso": today.isoformat(),
+        "days": wording.in_words(3 + int(roll() * 7)),
+        "effort": wording.in_words(2 + int(roll() * 5)),
+        "month": wording.month(today),
+        "ref": str(100 + int(roll() * 900)),
+        "owners": wording.in_words(2 + int(roll() * 3)),
+        "minutes": str(20 + 5 * int(roll() * 6)),
+    }
+    return slots
+
+
+def movement(draft: Draft, metric: topics.Metric, name: str) -> dict[str, str]:
+    """A metric now, before and as hoped for, with the verbs that fit."""
+    span = metric.high - metric.low
+    now = metric.low + span * (0.15 + 0.7 * draft.random.random())
+    shift = max(now * (0.05 + 0.2 * draft.random.random()), 10 ** -_decimals(metric))
+    better = draft.random.random() < 0.5
+    rose = better == (metric.better == "higher")
+    places = _decimals(metric)
+    then = now - shift if rose else now + shift
+    hoped = now * (0.9 - 0.1 * draft.random.random()) if metric.better == "lower" else now * (1.08 + 0.1 * draft.random.random())
+    if metric.unit == "%":
+        then, hoped = (min(max(value, 0.1), 99.5) for value in (then, hoped))
+    return {
+        name: metric.name,
+        f"{name}_now": wording.measured(now, metric.unit, places),
+        f"{name}_then": wording.measured(then, metric.unit, places),
+        f"{name}_aim": wording.measured(hoped, metric.unit, places),
+        f"{name}_moved": "rose" if rose else "fell",
+        f"{name}_good": "better" if better else "worse",
+        f"{name}_bad": "higher" if metric.better == "lower" else "lower",
+        f"{name}_want": "lower" if metric.better == "lower" else "higher",
+        f"{name}_push": "bring down" if metric.better == "lower" else "raise",
+        ("m_improved" if better else "m_slipped") if name == "m" else "o_any": "yes",
+    }
+
+
+def _decimals(metric: topics.Metric) -> int:
+    return 0 if metric.high >= 40 else 1 if metric.high >= 3 else 2

@@ -1,0 +1,649 @@
+"""The scripted backbone: what it answers to each step, and how far it may be trusted to be the same and to differ."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pytest
+
+from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, tokens, topics, wording
+from taskweave.backbones.scripted.grammar import Draft, FrameError, _compile, load, tidy
+from taskweave.backbones.scripted.queries import schema
+from taskweave.backbones.scripted.sources import borrowed
+from taskweave.backbones.scripted.tasks import skeleton
+from taskweave.errors import BadInput
+from taskweave.records import Request, Sampling
+
+ACTIVITIES = list(wording.listed("analyse design implement test review deploy support research write plan train recruit negotiate audit report"))
+ROLES: dict[str, dict[str, Any]] = {
+    "Data Analyst": {
+        "role": "Data Analyst",
+        "responsibilities": ["Track churn by cohort", "Check sources for gaps"],
+        "skills": ["SQL", "statistics"],
+        "activities": ["analyse", "report", "research", "test"],
+        "artifacts": ["report", "SQL", "brief"],
+        "subjects": ["churn cohort table", "trial-to-paid funnel", "metric definitions", "survey response weights", "forecast error"],
+    },
+    "Backend Engineer": {
+        "role": "Backend Engineer",
+        "responsibilities": ["Measure query cost and response time"],
+        "skills": ["API design", "caching"],
+        "activities": ["implement", "design", "test", "deploy"],
+        "artifacts": ["specification", "ticket", "runbook", "design"],
+        "subjects": ["webhook retry queue", "rate limiter", "permission model", "slow query list", "audit log service"],
+    },
+    "Support Agent": {
+        "role": "Support Agent",
+        "responsibilities": ["Answer customers quickly"],
+        "skills": ["clear writing"],
+        "activities": ["support", "write", "plan"],
+        "artifacts": ["e-mail", "minutes", "checklist", "policy", "plan", "test plan"],
+        "subjects": ["reopened cases", "knowledge base gaps", "escalation path", "weekend coverage rota"],
+    },
+}
+GOALS = [{"name": "retention", "text": "Monthly churn under 2 %"}, {"name": "grow", "text": "Reach 220 paying firms"}]
+ORGANIZATION = {
+    "name": "Bright Ledger",
+    "domain": "SaaS",
+    "description": "Invoices for small firms.",
+    "goals": [
+        {**GOALS[0], "kpi": "churn", "target": 2.0, "by": "2026-12-18", "owner": "CTO"},
+        {**GOALS[1], "kpi": "customers", "target": 220, "by": "2026-12-18", "owner": "CEO"},
+    ],
+    "departments": [{"name": "Product", "head": "CTO", "roles": list(ROLES)}],
+}
+READINGS = [
+    {"kpi": "churn", "value": 3.1, "unit": "%", "target": 2.0, "goal": "retention"},
+    {"kpi": "customers", "value": 150, "unit": "", "target": 220, "goal": "grow"},
+]
+BAN = {
+    "title": "Cross-Border Data Ban",
+    "category": "policy",
+    "severity": "high",
+    "description": "Data must stay in the region.",
+    "until": "2026-05-01",
+}
+SLOT = {
+    "hours": 20,
+    "roles": [{"role": "Data Analyst", "subtasks": 2, "hours": 12}, {"role": "Backend Engineer", "subtasks": 1, "hours": 8}],
+}
+TASK = {
+    "title": "Analyse the churn cohort table ahead of the next planning round",
+    "background": "b",
+    "description": "d",
+    "activity": "analyse",
+    "priority": "high",
+    "goals": ["retention"],
+    "constraints": "Name the source of every figure.",
+}
+DEPENDENCY = {
+    "id": "t/s1",
+    "title": "Rate limiter: 31 of 400 requests time out",
+    "role": "Backend Engineer",
+    "author": "Ines Roux",
+    "artifact": "report",
+    "excerpt": "The step was to look. 31 of the 400 requests time out after the second retry. More follows […]",
+}
+PLAN = "The retention goal leads week 9: monthly churn under 2 %. Results are handed over by name."
+
+
+def unit(level: str = "week") -> dict[str, Any]:
+    return {
+        "id": "Y1/Q1/M02/W09@cto",
+        "level": level,
+        "period": f"{level} 9, 2026-03-02 to 2026-03-06",
+        "owner": "CTO",
+        "name": "Mara Lind",
+        "department": "Product",
+        "team": list(ROLES),
+    }
+
+
+def inputs_of(step: str) -> dict[str, Any]:
+    """Full inputs of every step, to be changed by a test."""
+    at = {"organization": ORGANIZATION, "date": "2026-03-02"}
+    here = at | {"unit": unit(), "plan": PLAN}
+    shared = {"roles": list(ROLES.values()), "activities": ACTIVITIES, "goals": GOALS}
+    every: dict[str, dict[str, Any]] = {
+        "formulate": at
+        | {
+            "unit": unit(),
+            "parent_plan": PLAN,
+            "parent_diagnosis": None,
+            "last_plan": None,
+            "last_diagnosis": None,
+            "objectives": ["Cut the time from report to fix"],
+            "readings": READINGS,
+            "incidents": [],
+            "requests": [],
+            "carried": [],
+        },
+        "partition": here
+        | {
+            "unit": unit("quarter"),
+            "focus": ["retention"],
+            "goals": GOALS,
+            "incidents": [],
+            "recipients": [
+                {"owner": "cto", "title": "CTO", "name": "M", "department": "Product", "roles": list(ROLES)},
+                {"owner": "ceo", "title": "CEO", "name": "N", "department": "", "roles": []},
+            ],
+        },
+        "partition_week": here
+        | shared
+        | {"focus": [], "objectives": [], "incidents": [], "carried": [], "recent": [], "slots": [SLOT, SLOT, SLOT]},
+        "decompose": here
+        | {
+            "task": TASK,
+            "subtasks": [
+                {"n": 1, "role": "Data Analyst", "hours": 6},
+                {"n": 2, "role": "Backend Engineer", "hours": 8},
+                {"n": 3, "role": "Data Analyst", "hours": 6},
+            ],
+            "hours": 20,
+            "roles": list(ROLES.values()),
+            "upstream": [],
+            "activities": ACTIVITIES,
+        },
+        "execute": at
+        | {
+            "plans": [{"level": "week", "text": PLAN}],
+            "task": TASK,
+            "role": ROLES["Data Analyst"],
+            "author": {"name": "Tomasz Vale", "title": "Data Analyst", "years": 7, "background": "b", "style": "s", "knows": []},
+            "dependencies": [DEPENDENCY],
+            "evidence": [],
+            "goals": GOALS[:1],
+            "subtask": {"goal": "Break the churn cohort table down by cause and size", "activity": "analyse", "hours": 6},
+        },
+        "merge": at
+        | {
+            "task": TASK,
+            "goals": GOALS[:1],
+            "partials": [DEPENDENCY, {**DEPENDENCY, "author": "Tomasz Vale", "title": "Churn: 12 of 90 rows"}],
+            "references": [{**DEPENDENCY, "author": "Zoe Hahn", "title": "Webhook retry queue: result"}],
+        },
+        "diagnose": here
+        | {
+            "counts": {"done": 5, "spilled": 1, "blocked": 1, "dropped": 0, "fallback": 0},
+            "tasks": [
+                {"title": "Test the rate limiter", "status": "spilled", "hours": 12, "author": "Ines Roux"},
+                {"title": "Audit the escalation path", "status": "blocked", "hours": 8, "author": None},
+            ],
+            "results": [],
+            "children": [],
+            "readings": READINGS,
+            "incidents": [],
+        },
+        "align": here
+        | {
+            "diagnosis": {"summary": "s", "deviations": ["'Test the rate limiter' spilled over"], "blockers": []},
+            "incidents": [],
+            "readings": READINGS,
+        },
+        "reconcile": here
+        | {
+            "siblings": [
+                {
+                    "owner": "head-of-growth",
+                    "title": "Head of Growth",
+                    "name": "P",
+                    "department": "Growth",
+                    "plan": "The grow goal leads.",
+                    "diagnosis": "d",
+                }
+            ]
+        },
+        "roll_up": here
+        | {
+            "unit": unit("month"),
+            "last_summary": None,
+            "children": [
+                {"owner": "CTO", "period": "week 8, x", "plan": "p", "summary": "4 of 6 tasks were finished in week 8; 2 spilled over."}
+            ],
+        },
+        "respond": here
+        | shared
+        | {"incident": BAN, "open": [{"id": "t1", "title": "Test the rate limiter", "status": "open"}], "slots": [SLOT]},
+    }
+    return every[step]
+
+
+def request(step: str, inputs: Mapping[str, Any], seed: int = 1) -> Request:
+    return Request(
+        prompt=step,
+        version=1,
+        inputs=inputs,
+        messages=(("system", "abcde"), ("user", "é")),
+        schema=None,
+        sampling=Sampling(temperature=0.7, max_tokens=700),
+        backbone="scripted",
+        seed=seed,
+    )
+
+
+def ask(step: str, seed: int = 1, **changes: Any) -> Any:
+    return Scripted().answer(request(step, inputs_of(step) | changes, seed))
+
+
+# ---------------------------------------------------------------- the seam
+SHAPES = {
+    "formulate": {"plan", "focus", "risks"},
+    "partition": {"objectives"},
+    "partition_week": {"tasks"},
+    "decompose": {"subtasks"},
+    "execute": {"artifact", "title", "content"},
+    "merge": {"title", "content"},
+    "diagnose": {"summary", "deviations", "blockers"},
+    "align": {"plan", "changes"},
+    "reconcile": {"plan", "requests"},
+    "roll_up": {"summary"},
+    "respond": {"plan", "urgent"},
+}
+
+
+@pytest.mark.parametrize("step", sorted(STEPS))
+def test_every_step_is_answered_in_its_shape_and_without_loose_ends(step: str) -> None:
+    for seed in range(25):
+        answer = ask(step, seed)
+        assert set(answer) == SHAPES[step]
+        for value in strings(answer):
+            assert "  " not in value.replace("\n  ", "") or "SELECT" in value
+            assert "{" not in value
+            assert "}" not in value
+            assert not re.search(r"\b(\w+) \1\b", value.replace("that that", "")), value
+            assert not re.search(r"\ba (?!one)[aeio]\w+", value), value
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in strings(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in strings(item)]
+    return []
+
+
+def test_a_completion_counts_tokens_by_bytes_over_four() -> None:
+    completion = asyncio.run(Scripted().complete(request("roll_up", inputs_of("roll_up"))))
+    assert completion.prompt_tokens == 2 + 1  # "abcde" is 5 bytes, "é" is 2
+    assert completion.text is not None
+    assert completion.completion_tokens == tokens(completion.text) == -(-len(completion.text.encode()) // 4)
+
+
+def test_a_stub_replaces_the_answer_of_its_step_alone() -> None:
+    backbone = Scripted({"merge": lambda r: {"title": "T", "content": str(r.seed)}})
+    assert backbone.answer(request("merge", {}, 7)) == {"title": "T", "content": "7"}
+    assert backbone.answer(request("roll_up", inputs_of("roll_up"))) == ask("roll_up")
+
+
+def test_an_unknown_step_or_a_missing_input_is_named() -> None:
+    with pytest.raises(BadInput, match="'summon'.*formulate"):
+        Scripted().answer(request("summon", {}))
+    with pytest.raises(BadInput, match=r"'merge'.*\['references'\]"):
+        Scripted().answer(request("merge", {name: value for name, value in inputs_of("merge").items() if name != "references"}))
+
+
+def test_the_inputs_named_for_a_step_are_enough_for_it() -> None:
+    for step, names in INPUTS.items():
+        Scripted().answer(request(step, {name: value for name, value in inputs_of(step).items() if name in names}))
+
+
+def test_the_same_request_has_the_same_answer_in_another_process_under_another_hash_seed() -> None:
+    program = "import sys; sys.path.insert(0, 'tests'); import test_scripted as t, json; print(json.dumps([t.ask(s, 3) for s in sorted(t.STEPS)], sort_keys=True))"
+    outs = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": "."}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert outs[0] == outs[1]
+    assert json.loads(outs[0]) == [ask(step, 3) for step in sorted(STEPS)]
+
+
+def test_another_seed_words_it_differently() -> None:
+    assert len({ask("execute", seed)["content"] for seed in range(30)}) == 30
+    assert len({ask("formulate", seed)["plan"] for seed in range(30)}) > 25
+
+
+def test_hours_order_and_roles_come_from_the_seed_alone() -> None:
+    free = [{"n": n, "role": None, "hours": None} for n in (1, 2, 3)]
+    one = ask("decompose", 5, subtasks=free)["subtasks"]
+    other = ask("decompose", 5, subtasks=free, task={**TASK, "description": "another", "background": "other"})["subtasks"]
+    assert [(s["hours"], s["after"], s["role"]) for s in one] == [(s["hours"], s["after"], s["role"]) for s in other]
+    assert any(ask("decompose", seed, subtasks=free)["subtasks"][0]["hours"] != one[0]["hours"] for seed in range(9))
+
+
+# ---------------------------------------------------------------- plans
+def test_a_plan_has_the_length_of_its_level() -> None:
+    for seed in range(40):
+        assert 58 <= wording.words(ask("formulate", seed)["plan"]) <= 115
+        for level in ("quarter", "year"):
+            assert 76 <= wording.words(ask("formulate", seed, unit=unit(level))["plan"]) <= 150
+
+
+def test_a_plan_speaks_of_objective_readings_carried_work_and_requests() -> None:
+    for seed in range(30):
+        plan = ask("formulate", seed, carried=["Draft the price page"], requests=[{"from": "CEO", "text": "Share the churn figures"}])[
+            "plan"
+        ]
+        assert "cut the time from report to fix" in plan
+        assert "'Draft the price page'" in plan
+        assert "share the churn figures" in plan
+    assert any("3.1 %" in ask("formulate", seed)["plan"] for seed in range(5))
+
+
+def test_an_incident_in_force_is_named_in_the_plan_and_no_other_is() -> None:
+    for seed in range(30):
+        assert '"Cross-Border Data Ban"' in ask("formulate", seed, incidents=[BAN])["plan"][:200]
+        assert '"' not in ask("formulate", seed, parent_plan='"Macro Downturn" weighs on us. The retention goal leads.')["plan"]
+        assert BAN["title"] in ask("respond", seed)["plan"]
+        ended = ask("align", seed, plan='"Macro Downturn" is in force. The retention goal leads week 9.')["plan"]
+        assert "Macro Downturn" not in ended
+        assert BAN["title"] in ask("align", seed, incidents=[BAN])["plan"]
+
+
+def test_a_revised_plan_says_what_changed_and_why() -> None:
+    for seed in range(20):
+        answer = ask("align", seed)
+        assert answer["changes"]
+        assert "'Test the rate limiter' spilled over" in answer["plan"]
+        assert answer["plan"] != PLAN
+
+
+def test_requests_go_to_siblings() -> None:
+    sent = [r for seed in range(20) for r in ask("reconcile", seed)["requests"]]
+    assert {r["to"] for r in sent} == {"head-of-growth"}
+
+
+def test_every_recipient_gets_an_objective_with_a_measure() -> None:
+    for seed in range(20):
+        objectives = ask("partition", seed)["objectives"]
+        assert {o["owner"] for o in objectives} == {"cto", "ceo"}
+        assert all(o["measure"] and set(o["goals"]) <= {"retention", "grow"} for o in objectives)
+
+
+# ---------------------------------------------------------------- tasks
+def test_a_week_has_exactly_the_tasks_asked_for_each_about_a_subject_of_its_roles() -> None:
+    subjects = [s for role in ("Data Analyst", "Backend Engineer") for s in ROLES[role]["subjects"]]
+    for seed in range(20):
+        tasks = ask("partition_week", seed)["tasks"]
+        assert len(tasks) == 3
+        for task in tasks:
+            assert any(subject in task["title"] for subject in subjects)
+            assert task["activity"] in ACTIVITIES
+            assert task["priority"] in ("low", "normal", "high")
+            assert set(task["goals"]) <= {"retention", "grow"}
+        assert len({task["title"] for task in tasks}) == 3
+
+
+def test_a_week_avoids_the_titles_of_the_last() -> None:
+    recent: list[str] = []
+    for seed in range(30):
+        titles = [task["title"] for task in ask("partition_week", seed, recent=recent)["tasks"]]
+        assert not {skeleton(t) for t in titles} & {skeleton(t) for t in recent}
+        recent = titles
+
+
+def test_urgent_tasks_are_high_and_carry_the_incident() -> None:
+    urgent = ask("respond")["urgent"]
+    assert len(urgent) == 1
+    assert urgent[0]["priority"] == "high"
+    assert BAN["title"] in urgent[0]["title"]
+
+
+def test_subtasks_are_as_asked_and_depend_on_earlier_ones_or_offered_tasks_only() -> None:
+    chained = outside = total = 0
+    for seed in range(300):
+        subtasks = ask("decompose", seed, upstream=[{"id": "Y1/t9", "title": "x"}])["subtasks"]
+        assert [(s["role"], s["hours"]) for s in subtasks] == [("Data Analyst", 6), ("Backend Engineer", 8), ("Data Analyst", 6)]
+        assert len({s["goal"] for s in subtasks}) == 3
+        for n, subtask in enumerate(subtasks, 1):
+            assert set(subtask["after"]) <= {f"s{k}" for k in range(1, n)} | {"Y1/t9"}
+            assert "churn cohort table" in subtask["goal"]
+            assert "churn cohort table" in subtask["need"]
+            assert subtask["activity"] in ROLES[subtask["role"]]["activities"]
+            assert subtask["sources"][0] == "pool"
+            outside += "Y1/t9" in subtask["after"]
+            chained += n > 1 and any(a.startswith("s") for a in subtask["after"])
+            total += 1
+    assert 0.45 < chained / 600 < 0.75
+    assert 0.08 < outside / total < 0.17
+
+
+def test_free_hours_are_shared_out_whole() -> None:
+    for seed in range(30):
+        subtasks = ask("decompose", seed, subtasks=[{"n": n, "role": None, "hours": None} for n in range(1, 5)])["subtasks"]
+        assert abs(sum(s["hours"] for s in subtasks) - 20) <= 0.5
+        assert {s["role"] for s in subtasks} <= set(ROLES)
+
+
+def test_a_title_gives_its_subject_back() -> None:
+    week = [task["title"] for seed in range(40) for task in ask("partition_week", seed)["tasks"]]
+    subjects = {s for role in ROLES.values() for s in role["subjects"]}
+    assert all(topics.topic(title) in subjects for title in week), [t for t in week if topics.topic(t) not in subjects][:3]
+    assert topics.topic("Conduct_Keyword_Research_for_SEM_Campaign") == "keyword Research for SEM Campaign"
+
+
+# ---------------------------------------------------------------- deliverables
+def test_a_deliverable_is_of_a_kind_the_role_declares_and_names_what_it_builds_on() -> None:
+    for seed in range(60):
+        answer = ask("execute", seed)
+        assert answer["artifact"] in ROLES["Data Analyst"]["artifacts"]
+        assert 60 <= wording.words(answer["content"]) <= 215
+        assert wording.words(answer["title"]) <= 13
+        text = answer["content"].replace("\n-- ", " ")
+        assert DEPENDENCY["title"] in text or "Ines Roux" in text
+        assert "churn cohort table" in f"{answer['title']} {text}".lower()
+
+
+def test_a_deliverable_repeats_a_finding_of_its_dependency() -> None:
+    assert borrowed(DEPENDENCY["excerpt"]) == "31 of the 400 requests time out after the second retry"
+    hits = sum("31 of the 400 requests" in ask("execute", seed)["content"].replace("\n-- ", " ") for seed in range(30))
+    assert hits >= 27
+
+
+FORMS = {
+    "e-mail": r"^From: .+\nTo: .+\n(?:Cc: .+\n)?Subject: ",
+    "minutes": r"(?:Present|Attendees): .+",
+    "ticket": r"Expected|What should happen",
+    "specification": r"R1\b",
+    "checklist": r"\[x\].+(?s:.)+\[ \]",
+    "policy": r"(?:Rules|rule)",
+    "SQL": r"(?:SELECT|WITH) ",
+    "plan": r"\d+ (?:March|April)",
+    "test plan": r"(?:Case 1|\| case|What is tested)",
+    "runbook": r"(?:1\. |First: )",
+    "design": r"(?:Proposal|The new|Main path)",
+    "brief": r":",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(FORMS))
+def test_each_kind_has_its_own_form(kind: str) -> None:
+    for seed in range(15):
+        answer = ask("execute", seed, role={**ROLES["Data Analyst"], "artifacts": [kind]})
+        assert answer["artifact"] == kind
+        assert re.search(FORMS[kind], answer["content"]), answer["content"]
+
+
+def test_sql_deliverables_run_on_the_tables_they_speak_of() -> None:
+    columns: dict[str, set[str]] = {}
+    for table in schema("data"):
+        columns.setdefault(table["table"], set()).update(
+            str(table[c]) for c in ("key", "dimension", "second", "measure", "date", "status", "parent_key")
+        )
+        columns.setdefault(table["parent"], set()).update((table["parent_key"], table["parent_label"]))
+    base = sqlite3.connect(":memory:")
+    for name, names in columns.items():
+        base.execute(f"CREATE TABLE {name} ({', '.join(sorted(names))})")
+    statements = set()
+    for seed in range(120):
+        content = ask("execute", seed, role={**ROLES["Data Analyst"], "artifacts": ["SQL"]})["content"]
+        statement = re.sub(r"^--.*\n?", "", content, flags=re.MULTILINE)
+        base.execute(statement)
+        statements.add(statement)
+    base.close()
+    assert len(statements) > 100
+
+
+def test_figures_in_one_deliverable_agree() -> None:
+    for seed in range(80):
+        content = ask("execute", seed, dependencies=[])["content"]
+        for part, whole, share in re.findall(r"(\d+) of the (\d+) [\w -]+ \((\d+) %\)", content):
+            assert round(100 * int(part) / int(whole)) == int(share)
+
+
+def test_a_merge_joins_its_partials_and_names_what_they_used() -> None:
+    for seed in range(40):
+        content = ask("merge", seed)["content"]
+        assert 78 <= wording.words(content) <= 215
+        assert "Ines Roux" in content
+        assert "Tomasz Vale" in content
+        assert "Zoe Hahn" in content
+        assert "Webhook retry queue: result" in content
+
+
+def test_deliverables_of_different_tasks_share_few_phrases() -> None:
+    texts = []
+    for seed in range(400):
+        name = sorted(ROLES)[seed % 3]
+        subject = ROLES[name]["subjects"][seed % 4]
+        task = {**TASK, "title": f"Review the {subject} with one named owner"}
+        texts.append(
+            ask(
+                "execute",
+                seed,
+                role=ROLES[name],
+                task=task,
+                dependencies=[],
+                subtask={"goal": f"Compare the {subject} with the figures of the previous period", "activity": "plan", "hours": 5},
+            )["content"]
+        )
+    grams = []
+    for text in texts:
+        words = re.findall(r"[a-z0-9']+", text.lower())
+        grams.append({tuple(words[at : at + 4]) for at in range(len(words) - 3)})
+    pairs = Random(5)
+    shares = []
+    for _ in range(2000):
+        a, b = pairs.sample(range(400), 2)
+        shares.append(len(grams[a] & grams[b]) / min(len(grams[a]), len(grams[b])))
+    assert statistics.mean(shares) <= 0.03  # twelve subjects only; over a year of sixteen a role it is below 0.01
+
+
+# ---------------------------------------------------------------- closing
+def test_a_diagnosis_has_the_given_numbers_and_titles() -> None:
+    for seed in range(20):
+        answer = ask("diagnose", seed)
+        assert "5" in answer["summary"]
+        assert "7" in answer["summary"]
+        assert "1 spilled over and 1 was blocked" in answer["summary"]
+        assert ["Test the rate limiter" in d for d in answer["deviations"]] == [True]
+        assert ["Audit the escalation path" in b for b in answer["blockers"]] == [True]
+
+
+def test_a_roll_up_repeats_what_the_children_reported() -> None:
+    assert "4 of 6 tasks were finished in week 8" in ask("roll_up")["summary"]
+
+
+# ---------------------------------------------------------------- the banks
+def test_no_slot_has_the_name_of_a_rule() -> None:
+    seen: set[str] = set()
+    original = Draft.choose
+
+    def watch(draft: Draft, rule: str, strict: bool = False) -> Any:
+        seen.update(draft.slots)
+        return original(draft, rule, strict)
+
+    Draft.choose = watch  # type: ignore[method-assign]
+    try:
+        for step in STEPS:
+            for seed in range(5):
+                ask(step, seed, **({"incidents": [BAN]} if "incidents" in inputs_of(step) else {}))
+    finally:
+        Draft.choose = original  # type: ignore[method-assign]
+    assert not seen & set(load().rules)
+
+
+def test_every_phrase_of_every_field_can_be_said() -> None:
+    known = {"few": "3", "many": "30", "share": "80", "owner": "CTO", "metric": "error rate", "level": "week"}
+    known |= dict.fromkeys(("goal", "goal_kpi", "role2", "other"), "x")
+    draft = Draft(Random(1), known)
+    for work in topics.fields().values():
+        assert len(work.metrics) >= 2
+        for case in work.cases:
+            assert len(case.problems) >= 2
+            for problem in case.problems:
+                for phrase in (problem.flaw, problem.cause, problem.remedy):
+                    assert draft.phrase(phrase)
+                    assert not phrase.endswith(".")
+        for key in ("angles", "rules", "outputs", "checks"):
+            assert all(draft.phrase(line.partition("::")[0]) for line in work.lines[key])
+        assert all("::" in line for line in work.lines["aims"])
+
+
+@pytest.mark.parametrize(
+    ("title", "field"),
+    [
+        ("Backend Engineer", "software"),
+        ("HR", "people"),
+        ("Forklift Operator", "logistics"),
+        ("Fund Accountant", "finance"),
+        ("Lion Tamer", "office"),
+    ],
+)
+def test_a_role_is_at_home_in_a_field(title: str, field: str) -> None:
+    assert topics.field_of(title).name == field
+
+
+def test_a_role_of_unknown_title_is_placed_by_its_subjects() -> None:
+    role = {"role": "Lion Tamer", "subjects": ["freight carrier list", "pallet stock"], "skills": []}
+    assert topics.field_of(role).name == "logistics"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "plural"),
+    [
+        ("churn cohort table", False),
+        ("terms of service", True),
+        ("metric definitions", True),
+        ("news analytics", False),
+        ("exit interview themes", True),
+        ("feedback on the last release", False),
+        ("plan limits and packaging", True),
+        ("status", False),
+    ],
+)
+def test_agreement_follows_the_head_of_a_phrase(phrase: str, plural: bool) -> None:
+    assert wording.is_plural(phrase) is plural
+
+
+@pytest.mark.parametrize(
+    ("noun", "said"),
+    [("account", "an account"), ("user", "a user"), ("API", "an API"), ("UX note", "a UX note"), ("SQL query", "an SQL query")],
+)
+def test_articles_follow_the_sound(noun: str, said: str) -> None:
+    assert wording.with_article(noun) == said
+
+
+def test_a_malformed_frame_is_refused() -> None:
+    with pytest.raises(FrameError, match="without its"):
+        _compile("a [b|c", frozenset())
+    with pytest.raises(FrameError, match="unknown filter"):
+        _compile("{a|shout}", frozenset())
+
+
+def test_tidy_starts_sentences_with_capitals_and_leaves_no_gaps() -> None:
+    assert tidy("the end.  it is near.\n\n\n\n - [ ] x") == "The end. It is near.\n\n- [ ] X"
