@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import simpy
-from workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine, EngineStats
@@ -24,6 +23,7 @@ from taskweave.engine.gateway import Pacing
 from taskweave.engine.journal import Journal, JournalReader
 from taskweave.errors import BadInput, DiskFull, Divergence, Refused, Transient
 from taskweave.records import Request
+from tests.workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 
 @pytest.fixture(scope="module")
