@@ -106,7 +106,7 @@ def _fitted(cached: _Cached, most: int) -> Json:
         low, high = floor, max(limits[which], floor)
         while low < high:
             middle = (low + high + 1) // 2
-            fits = _size(_shrunk(value, _with(limits, which, middle))) <= room
+            fits = _bound(value, _with(limits, which, middle)) <= room
             low, high = (middle, high) if fits else (low, middle - 1)
         limits = _with(limits, which, low)
         if _size(shrunk := _shrunk(value, limits)) <= room:
@@ -157,6 +157,21 @@ def _extent(value: Json) -> _Limits:
 
 def _is_texts(value: Sequence[Json]) -> bool:
     return all(isinstance(item, str) for item in value)
+
+
+def _bound(value: Json, limits: _Limits) -> int:
+    """What `_size(_shrunk(value, limits))` is at most, without cutting anything."""
+    if isinstance(value, str):
+        size = len(value) if value.isascii() else len(value.encode())
+        return _LEAF + (size if size <= limits.text or (size <= _NAME and " " not in value) else limits.text)
+    if isinstance(value, dict):
+        return sum(_bound(part, limits) for part in value.values())
+    if not isinstance(value, (list, tuple)):
+        return 2 * _LEAF
+    if _is_texts(value):
+        return min(sum(_bound(text, limits) for text in value), limits.texts)
+    kept = sum(_bound(part, limits) for part in value[: limits.records])
+    return kept + 2 * _LEAF * (len(value) > limits.records)
 
 
 def _shrunk(value: Json, limits: _Limits) -> Json:

@@ -11,11 +11,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import simpy
+from tests.workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine, EngineStats
@@ -23,7 +25,6 @@ from taskweave.engine.gateway import Pacing
 from taskweave.engine.journal import Journal, JournalReader
 from taskweave.errors import BadInput, DiskFull, Divergence, Refused, Transient
 from taskweave.records import Request
-from tests.workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +194,31 @@ def test_pause_sends_nothing_until_continue(tmp_path: Path, reference: Path) -> 
     assert ran.digests == trace_of(reference)
 
 
+def test_a_pause_in_an_outage_is_not_taken_for_more_of_it(tmp_path: Path) -> None:
+    down = [True]
+
+    def trouble(request: Request) -> None:
+        if down[0]:
+            raise Transient("503")
+
+    async def paused() -> Engine:
+        engine = engine_in(tmp_path, Answers(trouble=trouble), patience=0.4, pacing=Pacing(base=0.001, longest=0.02, cool=0.01))
+        engine.launch("w", asks())
+        running = asyncio.create_task(engine.drive(Clock()))
+        await asyncio.sleep(0.1)
+        (tmp_path / "inbox" / "a.pause").touch()
+        await asyncio.sleep(0.8)
+        assert engine.stop is None
+        down[0] = False
+        (tmp_path / "inbox" / "b.continue").touch()
+        await running
+        engine.journal.close()
+        return engine
+
+    engine = asyncio.run(paused())
+    assert (engine.stop, engine.stats.paid) == (None, 1)
+
+
 def test_an_injection_attaches_to_the_next_tick_and_re_execution_repeats_it(tmp_path: Path, reference: Path) -> None:
     async def injected() -> Any:
         running = asyncio.create_task(work(tmp_path, Answers(latency=0.01), weeks=6))
@@ -210,7 +236,8 @@ def test_progress_is_observed(tmp_path: Path) -> None:
     seen: list[EngineStats] = []
     ran = asyncio.run(work(tmp_path, Answers(latency=0.02), observe=seen.append))
     assert max(stats.in_flight for stats in seen) > 0
-    assert seen[-1] == ran.engine.stats
+    assert replace(seen[-1], elapsed=0.0) == replace(ran.engine.stats, elapsed=0.0)
+    assert 0 < seen[-1].elapsed
     with JournalReader(tmp_path / "journal.db") as journal:
         counts, prompts = journal.counts(), journal.prompts()
     assert seen[-1].asked == sum(counts.outcomes.values())
@@ -345,6 +372,8 @@ def test_a_changed_closed_week_is_a_divergence_and_overwrites_nothing(tmp_path: 
     with pytest.raises(Divergence, match="week 1 was closed with digest another"):
         asyncio.run(work(tmp_path, Answers()))
     assert trace_of(tmp_path)[0] == "another"
+    with JournalReader(tmp_path / "journal.db") as journal:
+        assert journal.stops()[-1].why == "divergence"
 
 
 @pytest.mark.parametrize("more", [{"limit": 0}, {"patience": -1.0}])

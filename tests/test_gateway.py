@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.workshop import Answers, question
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine
@@ -17,7 +18,6 @@ from taskweave.engine.journal import Journal, JournalReader
 from taskweave.engine.promises import Ask, Context
 from taskweave.errors import EngineFault, Transient
 from taskweave.records import Completion, Request, Sampling
-from tests.workshop import Answers, question
 
 
 def run(folder: Path, backbone: Any, works: list[tuple[str, tuple[int, int]]], **more: Any) -> Engine:
@@ -59,7 +59,7 @@ def test_a_call_that_waits_for_its_next_try_holds_no_slot(tmp_path: Path) -> Non
 
     order = Order(trouble=trouble)
     began = time.monotonic()
-    run(tmp_path, order, [("first", (0, 0)), ("second", (1, 0)), ("third", (2, 0))], limit=1)
+    run(tmp_path, order, [("first", (0, 0)), ("second", (1, 0)), ("third", (2, 0))], limit=1, pacing=Pacing(base=0.001))
     assert order.sent == ["first", "second", "third", "first"]
     assert time.monotonic() - began >= 0.2, "Retry-After is honoured"
 

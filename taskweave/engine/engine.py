@@ -25,7 +25,7 @@ from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
 from taskweave.engine.journal import Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
-from taskweave.errors import DiskFull, EngineFault
+from taskweave.errors import DiskFull, Divergence, EngineFault
 from taskweave.records import Backbone, Json
 
 EVENTS_A_TURN = 64  # so many clock events, at most, between two looks at answers and signals
@@ -58,7 +58,7 @@ class Engine:
 
     `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is
     called about every twentieth of a second.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage,
-    refused, disk, error; None: it did not) and `cause` says so in words.
+    refused, disk, divergence, error; None: it did not) and `cause` says so in words.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class Engine:
         self._open: dict[str, Work] = {}
         self._ready: deque[tuple[Work, Any]] = deque()
         self._looked_up: list[Landed] = []
+        self._in_turn: list[Landed] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = 0.0
@@ -192,14 +193,18 @@ class Engine:
             except asyncio.CancelledError:
                 self.halt("interrupted", "cancelled")
                 raise
+            except Divergence as trouble:
+                self.halt("divergence", str(trouble))
+                raise
             except BaseException as trouble:
                 self.halt("error", f"{type(trouble).__name__}: {trouble}")
                 raise
             finally:
                 await self._wind_up(watcher)
                 self._loop = None
-        if self._trouble or self._gateway.fault:
-            raise self._trouble or self._gateway.fault or AssertionError
+        unseen = self._trouble or self._gateway.fault
+        if unseen is not None:
+            raise unseen
 
     # ---------------------------------------------------------------- the loop
     async def _run(self, clock: Clock) -> None:
@@ -210,27 +215,29 @@ class Engine:
                 await self._stirred()
             elif (promise := clock.held) is not None:
                 # The barrier was reached: nothing else may move until its promise is there.
-                await self._until(lambda p=promise: p._resolved, promise.site)  # type: ignore[misc]
+                await self._until(promise)
                 if self.stop is None:
                     clock.release()
             else:
                 clock.step()
+                for _ in range(min(len(self._ready), STEPS_A_TURN)):
+                    self._step(*self._ready.popleft())
                 events += 1
                 if events % EVENTS_A_TURN == 0:
                     # Not at every event: what was launched meanwhile is written and sent as one batch.
                     self._turn()
                     await asyncio.sleep(0)
         # Also what no seal needs, as work that spills over the horizon: a finished run re-executes without a single request.
-        await self._until(lambda: not self._open, clock.last.site if clock.last else "the end of the run")
+        await self._until(None)
 
-    async def _until(self, over: Callable[[], bool], what: str) -> None:
-        """Turn until `over()`; EngineFault when nothing is left that could bring it about."""
+    async def _until(self, promise: Promise | None) -> None:
+        """Turn until the promise has resolved, or all have; EngineFault when nothing is left that could bring it about."""
         while self.stop is None:
             self._turn()
-            if over():
+            if not self._open if promise is None else promise._resolved:
                 return
             if self._gateway.idle and not self._ready:
-                raise EngineFault(self._deadlock(what))
+                raise EngineFault(self._deadlock("the end of the run" if promise is None else repr(promise.site)))
             await self._stirred()
 
     async def _stirred(self) -> None:
@@ -240,27 +247,43 @@ class Engine:
             await self._awake.wait()
 
     def _turn(self) -> None:
-        """Commit what came back, step what is ready, send what may be sent."""
+        """Journal what came back, step what is ready, send what may be sent: all that is written in one commit.
+
+        Sends are tasks, which begin after this has returned; if the commit fails, they never do.
+        """
+        self._in_turn = []
+        try:
+            with self.journal.joined():
+                self._turned()
+        except DiskFull:
+            self._gateway.cancel()
+            # Rolled back with the attempts that did not fit: what was paid is tried once more by itself.
+            self._gateway.landed = self._in_turn + self._gateway.landed
+            self._paid -= sum(item.attempt is not None for item in self._in_turn)
+            raise
+
+    def _turned(self) -> None:
         self._awake.clear()
         steps = 0
         while self.stop is None and (self._ready or self._looked_up or self._gateway.landed or self._gateway.ended):
             self._commit()
-            while self._ready:
+            while self._ready and steps < STEPS_A_TURN:
                 self._step(*self._ready.popleft())
                 steps += 1
-                if steps % STEPS_A_TURN == 0:
-                    self._stir()
-                    return
+            if steps >= STEPS_A_TURN:
+                self._stir()
+                break
         self._gateway.pump()
 
     def _commit(self) -> None:
-        """Journal what has landed, in one transaction; only then does anyone see it."""
+        """Journal what has landed, before any work sees it."""
         gateway = self._gateway
         landed = gateway.landed + self._looked_up
         if not landed and not gateway.ended:
             return
         self.journal.land(landed, gateway.ended)
         gateway.landed, gateway.ended, self._looked_up = [], [], []
+        self._in_turn += landed
         for item in landed:
             self._paid += item.attempt is not None
             assert item.ask.work is not None
@@ -317,7 +340,7 @@ class Engine:
         stuck = sorted(self._open)
         works = "; ".join(f"{s!r} waits for {sorted(n.site for n in self._open[s].needs if not n._resolved)}" for s in stuck[:3])
         return (
-            f"deadlock: {what!r} is waited for, nothing is in flight, and {len(stuck)} works are open"
+            f"deadlock: {what} is waited for, nothing is in flight, and {len(stuck)} works are open"
             f"{': ' + works if works else ''}; a need must be a promise of this engine, launched before"
         )
 
@@ -356,8 +379,7 @@ class Engine:
                 if file.suffix == ".stop":
                     self.halt("stopped", "stopped from another process")
                 else:
-                    self._gateway.paused = file.suffix == ".pause"
-                    self._stir()
+                    self._gateway.pause(file.suffix == ".pause")
             if self._observe is not None:
                 self._observe(self.stats)
             await asyncio.sleep(LOOK_SECONDS)

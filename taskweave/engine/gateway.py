@@ -159,6 +159,12 @@ class Gateway:
             self._flying[task] = ask
             task.add_done_callback(partial(self._came_back, ask, attempt))
 
+    def pause(self, paused: bool) -> None:
+        """Send nothing until further notice, or go on.  A pause is no outage: patience begins anew."""
+        self.paused = paused
+        self._answered()
+        self._stir()
+
     def close(self) -> None:
         """Send nothing more: what sleeps or queues is dropped, what is in flight may still come back."""
         self._closed = True
@@ -218,12 +224,15 @@ class Gateway:
             case trouble:
                 self._failed_badly(attempt, trouble)
 
-    def _recovered(self) -> None:
-        self._breaker.close()
+    def _answered(self) -> None:
         self._down_since = None
         if self._patience_timer is not None:
             self._patience_timer.cancel()
             self._patience_timer = None
+
+    def _recovered(self) -> None:
+        self._answered()
+        self._breaker.close()
         if self._breaker_timer is not None:
             self._breaker_timer.cancel()
             self._breaker_timer = None
@@ -235,10 +244,10 @@ class Gateway:
             return
         loop = asyncio.get_running_loop()
         self._breaker.failed(ask, loop.time(), trouble.retry_after)
-        if self._down_since is None:
+        if self._down_since is None and not self.paused:
             self._down_since = loop.time()
             self._patience_timer = loop.call_later(self._patience, self._patience_over)
-        if loop.time() - self._down_since >= self._patience:
+        if self._down_since is not None and loop.time() - self._down_since >= self._patience:
             self._out()
             return
         self.retries += 1

@@ -12,7 +12,7 @@ import hashlib
 import json
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,7 @@ from typing import Self
 from taskweave.engine.promises import Ask
 from taskweave.engine.reader import Injection, JournalReader
 from taskweave.engine.store import Transaction, leave_wal, named, named_trouble, open_for_writing
-from taskweave.errors import BadInput, Divergence, RunRefused
+from taskweave.errors import BadInput, DiskFull, Divergence, RunRefused
 from taskweave.records import Json, Request, canonical
 
 __all__ = ["Ended", "Injection", "Journal", "JournalReader", "Landed", "Outcome"]
@@ -67,6 +67,7 @@ class Journal:
         self.path = path
         self._db = open_for_writing(path, create=create)
         self._texts: set[bytes] = set()
+        self._outer: Transaction | None = None
         with named_trouble(path):
             self.lost = self._count("SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends)")
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
@@ -218,8 +219,31 @@ class Journal:
         self.close()
 
     # ---------------------------------------------------------------- inside
-    def _transaction(self) -> Transaction:
-        return Transaction(self._db, self.path)
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[None]:
+        """One commit for all that is written in the block: what landed, and the attempts that follow from it.
+
+        Whoever sends does so after the block.  A failure that is not the file's own leaves what was written committed.
+        """
+        self._outer = Transaction(self._db, self.path)
+        trouble: BaseException | None = None
+        try:
+            yield
+        except BaseException as raised:
+            trouble = raised
+            raise
+        finally:
+            outer, self._outer = self._outer, None
+            if self._db.in_transaction:
+                of_file = isinstance(trouble, sqlite3.DatabaseError | DiskFull)
+                outer.__exit__(type(trouble) if of_file else None, trouble if of_file else None, None)
+
+    def _transaction(self) -> contextlib.AbstractContextManager[None]:
+        if self._outer is None:
+            return Transaction(self._db, self.path)
+        if not self._db.in_transaction:
+            self._outer.__enter__()
+        return named_trouble(self.path)
 
     def _count(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])

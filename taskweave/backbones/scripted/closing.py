@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from taskweave.backbones.scripted import known, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, tidy
-from taskweave.backbones.scripted.planning import goal_slots, local
+from taskweave.backbones.scripted.planning import local
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -60,7 +60,7 @@ def diagnose(inputs: Inputs, dice: Dice) -> Json:
         blockers.append(tidy(local(draft, "blocker_task", _task_slots(task))))
     for reading in known.readings(inputs["readings"], stated)[:1]:
         goal = next((goal for goal in stated if goal.short == reading.goal), None)
-        said.append(local(draft, "diagnose_reading", reading.slots() | (goal_slots(goal) if goal else {})))
+        said.append(local(draft, "diagnose_reading", reading.slots() | (goal.slots() if goal else {})))
         if reading.distance > 0.02 and unit["level"] != "week":
             deviations.append(tidy(local(draft, "deviation_reading", reading.slots())))
     for incident in list(inputs["incidents"])[:2]:

@@ -182,7 +182,7 @@ def load() -> Bank:
 
 
 _SPACES = re.compile(r"  +")
-_LINES = re.compile(r" *\n")
+_LINES = re.compile(r" *\n *")
 _GAPS = re.compile(r"\n{3,}")
 _STARTS = re.compile(r"((?:^|[.!?]['\")]* |\n(?:- (?:\[ \] )?|\d+\. |> )?)['\"(]?)([a-z])")
 
@@ -200,6 +200,8 @@ class Draft:
     random: Random
     slots: dict[str, str]
     used: set[int] = field(default_factory=set)
+    once: frozenset[str] = frozenset()  # slots that a text should speak of one time only
+    spent: set[str] = field(default_factory=set)
 
     def pick(self, items: Sequence[Any]) -> Any:
         return items[int(self.random.random() * len(items))]
@@ -228,26 +230,33 @@ class Draft:
     def has(self, rule: str) -> bool:
         return rule in load().rules and self._possible(rule)
 
-    def choose(self, rule: str) -> Frame | None:
-        """A frame of the rule that fits and, while there is one, that this text has not used."""
+    def choose(self, rule: str, strict: bool = False) -> Frame | None:
+        """A frame of the rule that fits and repeats nothing; where there is none, one that repeats (None if `strict`)."""
         frames = load().rules[rule]
         for _ in range(6):
             candidate = frames[int(self.random.random() * len(frames))]
-            if id(candidate) not in self.used and self.fits(candidate):
+            if id(candidate) not in self.used and candidate.needs.isdisjoint(self.spent) and self.fits(candidate):
                 self.used.add(id(candidate))
                 return candidate
         fitting = [candidate for candidate in frames if self.fits(candidate)]
-        fresh = [candidate for candidate in fitting if id(candidate) not in self.used] or fitting
-        if not fresh:
+        fresh = [candidate for candidate in fitting if id(candidate) not in self.used]
+        new = [candidate for candidate in fresh if candidate.needs.isdisjoint(self.spent)]
+        options = new if new or strict else fresh or fitting
+        if not options:
             return None
-        candidate = self.pick(fresh)
+        candidate = self.pick(options)
         self.used.add(id(candidate))
         return candidate
 
-    def say(self, rule: str) -> str:
+    def say(self, rule: str, strict: bool = False) -> str:
         """The rule expanded, untidied; '' where no frame fits."""
-        candidate = self.choose(rule)
+        candidate = self.choose(rule, strict)
         return "" if candidate is None else self.fill(candidate)
+
+    def restart(self) -> None:
+        """Forget what has been said, to try a text again."""
+        self.used.clear()
+        self.spent.clear()
 
     def fill(self, chosen: Frame) -> str:
         out: list[str] = []
@@ -263,11 +272,13 @@ class Draft:
                 out.append(part)
             elif isinstance(part, Slot):
                 value = self.slots[part.name]
+                if part.name in self.once:
+                    self.spent.add(part.name)
                 for function in part.filters:
                     value = function(value)
                 out.append(value)
             elif isinstance(part, Ref):
-                value = self.say(part.rule)
+                value = self.say(part.rule, part.optional)
                 for function in part.filters:
                     value = function(value)
                 out.append(value)

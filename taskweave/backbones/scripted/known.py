@@ -25,10 +25,16 @@ class Goal:
     kpi: str
     by: str
 
+    owner: str
+
     @property
     def aim(self) -> str:
-        """'to raise ...' or 'of monthly churn ...', after words such as 'the aim'."""
-        return f"to {self.text}" if self.text.split(" ", 1)[0].lower() in _IMPERATIVE else f"of {self.text}"
+        """'to raise ...' where the goal is worded as something to do, else ''."""
+        return f"to {self.text}" if self.text.split(" ", 1)[0].lower() in _IMPERATIVE else ""
+
+    def slots(self) -> dict[str, str]:
+        known = {"goal": self.short, "goal_text": self.text, "goal_kpi": self.kpi, "by": self.by, "aim": self.aim}
+        return {name: value for name, value in known.items() if value}
 
     @property
     def short(self) -> str:
@@ -40,7 +46,7 @@ def goals(raw: Sequence[Mapping[str, Json]]) -> list[Goal]:
     for goal in raw:
         text = wording.lower_first(str(goal.get("text") or spaced(str(goal["name"]))).strip().rstrip("."))
         by = wording.parse_date(goal.get("by"))
-        found.append(Goal(str(goal["name"]), text, spaced(str(goal.get("kpi") or "")), wording.day_month(by) if by else ""))
+        found.append(Goal(str(goal["name"]), text, spaced(str(goal.get("kpi") or "")), wording.day_month(by) if by else "", str(goal.get("owner") or "")))
     return found
 
 
@@ -72,7 +78,7 @@ def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[
     for reading in raw:
         value, unit, target = float(reading["value"]), str(reading.get("unit") or ""), reading.get("target")
         goal = by_name.get(str(reading.get("goal") or ""))
-        gap = "" if target is None else wording.measured(abs(value - float(target)), "points" if unit == "%" else unit)
+        gap = "" if target is None else wording.measured(abs(value - float(target)), "points" if unit.startswith("%") else unit)
         distance, side = 0.0, ""
         if target is not None:
             side = "above" if value > float(target) else "below"

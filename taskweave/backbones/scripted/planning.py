@@ -19,15 +19,6 @@ def bounds(unit: Mapping[str, Json]) -> tuple[int, int]:
     return WEEK if unit["level"] == "week" else UPPER
 
 
-def goal_slots(goal: Goal) -> dict[str, str]:
-    slots = {"goal": goal.short, "goal_text": goal.text, "aim": goal.aim}
-    if goal.kpi:
-        slots["goal_kpi"] = goal.kpi
-    if goal.by:
-        slots["by"] = goal.by
-    return slots
-
-
 def local(draft: Draft, rule: str, slots: Mapping[str, str], forget: Sequence[str] = ()) -> str:
     """The rule said with slots that hold for this sentence only."""
     before = draft.slots
@@ -63,7 +54,7 @@ def reading_sentences(draft: Draft, raw: Sequence[Mapping[str, Json]], stated: S
     by_short = {goal.short: goal for goal in stated}
     said = []
     for reading in known.readings(raw, stated)[:most]:
-        slots = reading.slots() | (goal_slots(by_short[reading.goal]) if reading.goal in by_short else {})
+        slots = reading.slots() | (by_short[reading.goal].slots() if reading.goal in by_short else {})
         said.append(local(draft, "plan_reading", slots, ("gap", "side", "met", "target", "goal", "goal_text", "aim", "by", "goal_kpi")))
     return said
 
@@ -87,7 +78,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     if followed is None or unit["level"] == "year":
         followed = lead or (draft.pick(stated) if stated else None)
     if followed:
-        draft.know(**goal_slots(followed))
+        draft.know(**followed.slots())
 
     said = incident_sentences(draft, inputs["incidents"])
     if objectives:
@@ -144,7 +135,7 @@ def partition(inputs: Inputs, dice: Dice) -> Json:
             slots = {"do": draft.phrase(aim.strip()), "recipient": str(recipient["title"]),
                      "recipient_unit": str(recipient.get("department") or organization["name"])}
             if goal:
-                slots |= goal_slots(full.get(goal.name, goal))
+                slots |= full.get(goal.name, goal).slots()
             figure = dice.words.randrange(2, 10)
             slots["measure"] = Draft(dice.words, {"few": str(figure), "many": str(figure * 5 + 40), "share": str(70 + figure * 3)}).phrase(measure.strip())
             text = tidy(local(draft, "objective", slots, ("goal", "goal_text", "aim", "by", "goal_kpi")))
@@ -171,7 +162,7 @@ def align(inputs: Inputs, dice: Dice) -> Json:
     titles = [str(incident["title"]) for incident in inputs["incidents"]]
     followed = parent_goal(str(inputs["plan"]), stated) or (draft.pick(stated) if stated else None)
     if followed:
-        draft.know(**goal_slots(followed))
+        draft.know(**followed.slots())
     said, changes = [], []
     for rule, items in (("deviation", deviations), ("blocker", blockers)):
         for item in items[:1]:
@@ -199,7 +190,7 @@ def reconcile(inputs: Inputs, dice: Dice) -> Json:
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
     own = parent_goal(str(inputs["plan"]), stated) or (draft.pick(stated) if stated else None)
     if own:
-        draft.know(**goal_slots(own))
+        draft.know(**own.slots())
     siblings = list(inputs["siblings"])
     said, requests = [], []
     for sibling in draft.sample(siblings, 1 + (dice.draws.random() < 0.4)):

@@ -24,8 +24,9 @@ def content(draft: Draft, name: str) -> str:
     since = wording.working_day(wording.parse_date(draft.slots["iso"]) or date(2026, 1, 5), -35 - 5 * int(draft.random.random() * 8))
     values = [str(value) for value in table["values"]]
     draft.know(**{f"t_{key}": str(value) for key, value in table.items() if key != "values"})
+    draft.know(**{f"t_{key}_words": str(table[key]).replace("_", " ") for key in ("table", "dimension", "second", "measure")})
     draft.know(t_value=values[int(draft.random.random() * len(values))], t_value2=values[0], t_since=since.isoformat(),
-               t_floor=str(3 + int(draft.random.random() * 9)), t_limit=str(10 + 5 * int(draft.random.random() * 4)), t_alias=str(table["table"])[0])
+               t_floor=str(3 + int(draft.random.random() * 9)), t_limit=str(10 + 5 * int(draft.random.random() * 4)), t_alias="t" if str(table["table"])[0] == "p" else str(table["table"])[0])
     before = "\n".join(f"-- {line}" for line in textwrap.wrap(tidy(f"{draft.say('sql_question')} {draft.slots['builds']}"), 96))
     statement = draft.say("sql_statement")
     after = "\n".join(f"-- {line}" for line in textwrap.wrap(tidy(draft.say("sql_reading")), 96))

@@ -11,7 +11,7 @@ from taskweave.backbones.scripted import known, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, frame, load, tidy
 from taskweave.backbones.scripted.known import Goal
-from taskweave.backbones.scripted.planning import goal_slots, incident_sentences, local, parent_goal, revised
+from taskweave.backbones.scripted.planning import incident_sentences, local, parent_goal, revised
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -44,33 +44,30 @@ class _Week:
         shape = shapes[0] if len(shapes) < 2 or draws.random() < 0.7 else shapes[1 + int(draws.random() * (len(shapes) - 1))]
         return self.roles.get(str(shape["role"])) or bare_role(str(shape["role"]))
 
-    def subject(self, role: Mapping[str, Json], near: Goal | None) -> str:
+    def subject(self, role: Mapping[str, Json]) -> str:
         options = [str(s) for s in role["subjects"]] or [f"{str(role['role']).lower()} work"]
         fresh = [s for s in options if s not in self.subjects and s.lower() not in self.recent]
         fresh = fresh or [s for s in options if s not in self.subjects] or options
-        if near and self.draft.random.random() < 0.5:
-            words = set(wording.content_words(f"{near.text} {near.kpi}"))
-            close = [s for s in fresh if words & set(wording.content_words(s))]
-            fresh = close or fresh
         chosen: str = self.draft.pick(fresh)
         self.subjects.add(chosen)
         return chosen
 
-    def title(self, activity: str, subject: str, field_lines: Sequence[str], general: Sequence[str]) -> tuple[str, str]:
-        tables = load().tables["titles"]
-        heads = topics._lines(tables.get(activity) or tables["analyse"])
-        title = angle = ""
-        for attempt in range(10):
-            angle = self.draft.pick(field_lines if field_lines and self.draft.random.random() < 0.62 else general)
-            if not frame(angle).needs <= self.draft.slots.keys():
+    def title(self, activity: str, subject: str, field_lines: Sequence[str], general: Sequence[str]) -> str:
+        """A title that no other task of the answer, and none of the recent ones, has."""
+        heads = topics.lines(load().tables["titles"].get(activity) or load().tables["titles"]["analyse"])
+        wanted = topics.stems(subject)
+        suited = [angle for angle, _, tags in (line.partition("::") for line in field_lines) if not tags.strip() or wanted & topics.stems(tags)]
+        title = ""
+        for attempt in range(12):
+            angle = self.draft.pick(suited if suited and self.draft.random.random() < 0.62 else general)
+            if not self.draft.fits(frame(angle)):
                 continue
-            angle = self.draft.phrase(angle)
-            head = local(self.draft, "plain", {"S": subject}) if attempt > 8 else self.draft.phrase(self.draft.pick(heads).replace("{S}", subject))
-            title = f"{head} {angle}"
+            head = self.draft.phrase(self.draft.pick(heads).replace("{S}", subject)) if attempt < 10 else self.draft.say("plain")
+            title = f"{head} {self.draft.phrase(angle)}".strip()
             if skeleton(title) not in self.taken:
                 break
         self.taken.add(skeleton(title))
-        return title.strip(), angle
+        return title
 
 
 def bare_role(title: str) -> dict[str, Json]:
@@ -78,39 +75,54 @@ def bare_role(title: str) -> dict[str, Json]:
     return {"role": title, "responsibilities": [], "skills": [], "activities": [], "artifacts": [], "subjects": []}
 
 
-def _goal_for(week: _Week, subject_role: Mapping[str, Json]) -> Goal | None:
+_SUPPORTING = frozenset(("people", "office"))  # fields whose work reaches a goal only through others
+
+
+def bears_on(goal: Goal, subject: str, role: Mapping[str, Json]) -> float:
+    """How directly work of a role on a subject bears on a goal: by words in common."""
+    wanted = topics.stems(f"{goal.text} {goal.kpi} {goal.short}")
+    nearby = topics.stems(" ".join(map(str, (*role["responsibilities"], *role["skills"]))))
+    return 2.0 * len(wanted & topics.stems(subject)) + 0.4 * min(len(wanted & nearby), 4)
+
+
+def _goal_for(week: _Week, subject: str, role: Mapping[str, Json]) -> tuple[Goal, bool] | None:
+    """A goal that the work serves, the unit's own and near ones more often, and whether it serves it directly."""
     if not week.goals:
         return None
-    if week.preferred and week.draft.random.random() < 0.45:
-        return week.preferred
-    return week.draft.pick(week.goals)  # type: ignore[no-any-return]
+    owner = week.draft.slots["owner"]
+    weights = [0.05 + (1.6 if goal.owner == owner else 0.0) + bears_on(goal, subject, role) + (0.5 if goal is week.preferred else 0.0) for goal in week.goals]
+    goal = week.draft.random.choices(week.goals, [weight * weight for weight in weights])[0]
+    near = bears_on(goal, subject, role)
+    return goal, near >= 2 or (topics.field_of(role).name not in _SUPPORTING and (goal.owner == owner or near >= 1.2))
 
 
 def _task(week: _Week, slot: Mapping[str, Json], dice: Dice, first: bool, incident: Mapping[str, Json] | None, urgent: bool) -> dict[str, Json]:
     draft = week.draft
     role = week.lead(slot, dice.draws)
     work = topics.field_of(role)
-    goal = _goal_for(week, role)
-    subject = week.subject(role, goal)
+    subject = week.subject(role)
+    served = _goal_for(week, subject, role)
+    goal = served[0] if served else None
     usable = [a for a in role["activities"] if a in week.activities] or list(role["activities"]) or list(week.activities)
     activity = str(draft.pick(usable)) if usable else "analyse"
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role["role"]]
-    metric = draft.pick(work.metrics)
-    case = best_case(draft, work, subject, "")
-    problem = draft.pick(case.problems)
-    slots = {"S": subject, "T": subject, "lead": str(role["role"]), "metric": metric.name, "items": case.items, "item": case.item, "source": case.source,
+    foreign = other_subjects(role, subject)
+    metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, subject, "", foreign)[0]
+    case = best_case(draft, work, foreign, subject)
+    problem = topics.ranked(draft.random, case.problems, lambda p: p.text, subject, "", foreign)[0]
+    slots = {"S": subject, "T": subject, "lead": role_name(role), "metric": metric.name, "items": case.items, "item": case.item, "source": case.source,
              "flaw": draft.phrase(problem.flaw), "hours": wording.number(float(slot["hours"]))}
     if role["responsibilities"]:
-        slots["duty"] = wording.lower_first(str(draft.pick(role["responsibilities"])).rstrip("."))
+        slots["duty"] = wording.lower_first(str(topics.ranked(draft.random, role["responsibilities"], str, subject, "", ())[0]).rstrip("."))
     if others:
-        slots |= {"others": wording.join(others), "other": others[0]}
-    if goal:
-        slots |= goal_slots(goal)
+        slots |= {"others": wording.join(others), "other": others[0], "several" if len(others) > 1 else "single": "yes"}
+    if served:
+        slots |= served[0].slots() | {"linked" if served[1] else "unlinked": "yes"}
     if incident:
         slots |= known.incident_slots(incident)
     before = draft.slots
     draft.slots = before | slots
-    title, _ = week.title(activity, subject, work.lines["angles"], topics._lines(load().tables["angles"]))
+    title = week.title(activity, subject, work.lines["angles"], topics.lines(load().tables["angles"]))
     if urgent and incident:
         title = f"{slots['incident']}: {wording.lower_first(title)}"
     background = [draft.say("background_incident") if incident else draft.say("background"), draft.say("background_more")]
@@ -128,12 +140,24 @@ def _task(week: _Week, slot: Mapping[str, Json], dice: Dice, first: bool, incide
             "priority": priority, "goals": goals, "constraints": tidy(constraints)}
 
 
-def best_case(draft: Draft, work: topics.Field, *texts: str) -> topics.Case:
-    """A case of the field that the words of the texts call for, else any."""
-    heard = set(wording.content_words(" ".join(texts)))
-    called = [case for case in work.cases if case.calls & heard]
-    chosen: topics.Case = draft.pick(called if called and draft.random.random() < 0.85 else work.cases)
-    return chosen
+def role_name(role: Mapping[str, Json]) -> str:
+    return str(role["role"])
+
+
+def other_subjects(role: Mapping[str, Json], subject: str) -> tuple[str, ...]:
+    return tuple(str(s) for s in role["subjects"] if s != subject)
+
+
+def best_case(draft: Draft, work: topics.Field, foreign: tuple[str, ...], own: str, near: str = "") -> topics.Case:
+    """A case of the field that the words of the subject call for, else of what the subject serves, else any."""
+    for text in (own, near):
+        heard = {word.rstrip("s") for word in wording.content_words(text)}
+        called = [case for case in work.cases if case.calls & heard]
+        if called:
+            most = max(len(case.calls & heard) for case in called)
+            chosen: topics.Case = draft.pick([case for case in called if len(case.calls & heard) == most])
+            return chosen
+    return topics.ranked(draft.random, work.cases, lambda case: " ".join(p.text for p in case.problems), own, near, ())[0]
 
 
 def _week(inputs: Inputs, dice: Dice, recent: Sequence[str]) -> _Week:
@@ -214,8 +238,10 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         mine = subject if own else _serving(draft, role, subject, served)
         served.add(mine)
         work = topics.field_of(role)
-        case = best_case(draft, work, mine, subject)
-        slots = {"T": subject, "O": mine, "items": case.items, "source": case.source, "metric": draft.pick(work.metrics).name}
+        foreign = other_subjects(role, mine)
+        case = best_case(draft, work, foreign, mine, subject)
+        metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, mine, subject, foreign)[0]
+        slots = {"T": subject, "O": mine, "items": case.items, "source": case.source, "metric": metric.name}
         kind = "step" if own or mine == subject else "assist"
         rule = f"{kind}_{activity}" if draft.has_rule(f"{kind}_{activity}") else f"{kind}_other"
         goal = local(draft, rule, slots)

@@ -7,14 +7,18 @@ the subject back out of a task's title; `own_subject(role, text)` finds which of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from random import Random
+from typing import Any, TypeVar
 
 from taskweave.backbones.scripted import wording
 from taskweave.backbones.scripted.grammar import load
 from taskweave.records import Json
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,10 @@ class Problem:
     flaw: str
     cause: str
     remedy: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.flaw} {self.cause} {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,11 @@ class Case:
     calls: frozenset[str]
     problems: tuple[Problem, ...]
     many: tuple[int, int]  # how many there usually are
+
+
+    @property
+    def text(self) -> str:
+        return f"{self.items} {self.source}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +73,7 @@ class Field:
     schema: str
 
 
-def _lines(block: object) -> tuple[str, ...]:
+def lines(block: object) -> tuple[str, ...]:
     return tuple(line.strip() for line in str(block or "").splitlines() if line.strip())
 
 
@@ -72,12 +85,12 @@ def _singular(plural: str) -> str:
 
 def _case(raw: Mapping[str, Any]) -> Case:
     problems = []
-    for line in _lines(raw["problems"]):
+    for line in lines(raw["problems"]):
         flaw, cause, remedy = (piece.strip() for piece in line.split("::"))
         problems.append(Problem(flaw, cause, remedy))
     items = str(raw["items"])
     few, most = (int(number) for number in str(raw.get("many", "60-480")).split("-"))
-    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(str(raw.get("for", "")).split()), tuple(problems), (few, most))
+    return Case(items, str(raw.get("item") or _singular(items)), str(raw["source"]), frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()), tuple(problems), (few, most))
 
 
 def _metric(line: str) -> Metric:
@@ -89,10 +102,10 @@ def _metric(line: str) -> Metric:
 def fields() -> dict[str, Field]:
     known = {}
     for name, raw in sorted(load().tables["fields"].items()):
-        lines = {key: _lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words", "schema")}
+        phrases = {key: lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words", "schema")}
         known[name] = Field(
-            name, _lines(raw["titles"]), frozenset(str(raw["words"]).split()), tuple(map(_metric, _lines(raw["metrics"]))),
-            tuple(map(_case, raw["cases"])), lines, str(raw.get("schema", "office")),
+            name, lines(raw["titles"]), frozenset(str(raw["words"]).split()), tuple(map(_metric, lines(raw["metrics"]))),
+            tuple(map(_case, raw["cases"])), phrases, str(raw.get("schema", "office")),
         )
     return known
 
@@ -110,6 +123,26 @@ def _field(title: str, vocabulary: tuple[str, ...]) -> Field:
     heard = [word for phrase in vocabulary for word in wording.content_words(phrase)]
     scores = sorted((-sum(word in candidate.words for word in heard), name) for name, candidate in fields().items())
     return fields()[scores[0][1]] if scores[0][0] < 0 else fields()["office"]
+
+
+@lru_cache(maxsize=8192)
+def stems(text: str) -> frozenset[str]:
+    """The content words of a text, cut so that plural and singular, noun and verb meet."""
+    return frozenset(word.rstrip("s")[:6] for word in wording.content_words(text))
+
+
+@lru_cache(maxsize=4096)
+def _fit(text: str, own: str, near: str, others: tuple[str, ...]) -> float:
+    """How well a phrase suits the subject `own`: words in common count, words of the role's other subjects count against it."""
+    heard, wanted = stems(text), stems(own)
+    foreign = frozenset().union(*map(stems, others)) - wanted if others else frozenset()
+    return 2.0 * len(heard & wanted) + 1.0 * len(heard & (stems(near) - wanted)) - 1.2 * len(heard & foreign)
+
+
+def ranked(random: Random, options: Sequence[T], text: Callable[[T], str], own: str, near: str, others: tuple[str, ...], spread: float = 1.6) -> list[T]:
+    """The options, the best suited first; `spread` is how much chance may overrule fit."""
+    scored = [(-_fit(text(option), own, near, others) - spread * random.random(), position) for position, option in enumerate(options)]
+    return [options[position] for _, position in sorted(scored)]
 
 
 def field_of(role: Mapping[str, Json] | str) -> Field:
@@ -132,7 +165,7 @@ def own_subject(subjects: Sequence[str], *texts: str) -> str | None:
 @lru_cache(maxsize=1)
 def _openings() -> tuple[str, ...]:
     """How scripted titles begin, up to their subject, longest first."""
-    starts = {line.partition("{S}")[0] for block in load().tables["titles"].values() for line in _lines(block)}
+    starts = {line.partition("{S}")[0] for block in load().tables["titles"].values() for line in lines(block)}
     plain = {option.lower() for start in starts for option in _spelled(start)}
     return tuple(sorted(plain, key=lambda s: (-len(s), s)))
 
@@ -147,12 +180,13 @@ def _spelled(text: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _angle_start() -> re.Pattern[str]:
-    lines = [line for line in _lines(load().tables["angles"])]
+    starting = [*lines(load().tables["angles"])]
     for known in fields().values():
-        lines += known.lines.get("angles", ())
-    lines += [line.partition("{S}")[2].strip() for block in load().tables["titles"].values() for line in _lines(block)]
+        starting += known.lines.get("angles", ())
+    starting = [line.partition("::")[0].strip() for line in starting]
+    starting += [line.partition("{S}")[2].strip() for block in load().tables["titles"].values() for line in lines(block)]
     starts = set()
-    for line in lines:
+    for line in starting:
         for reading in _spelled(line):
             words = [re.escape(word) for word in reading.split()[:2] if "{" not in word]
             if words:
