@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -354,6 +356,43 @@ def test_a_wrong_key_ends_with_75_and_the_cause(monkeypatch: pytest.MonkeyPatch)
         assert "wrong" not in Path("r/config.json").read_text(encoding="utf-8")
         server.faults.clear()
         assert type_in("resume", "r").exit_code == 0
+
+
+def test_a_killed_run_says_so_loses_what_was_in_flight_and_resumes_to_the_same_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with Loopback(latency=0.05) as server:
+        live = start(*model_run(server.url, "r", "week:3"))
+        try:
+            wait_for(Path("r"), 6)
+        finally:
+            live.kill()
+            live.communicate()
+        now = json.loads(type_in("status", "r", "--json").stdout)
+        assert (now["state"], now["holder"], now["next"]) == ("killed", None, "taskweave resume r")
+        assert 0 < now["lost"] <= 2
+        server.latency = 0.0
+        said = type_in("resume", "r", "--limit", "8")
+        assert said.exit_code == 0, said.stderr
+        assert json.loads(type_in("status", "r", "--json").stdout)["state"] == "finished"
+        answered = now["calls"]
+        with JournalReader(Path("r/journal.db")) as journal:
+            counts = journal.counts()
+        # Each call was sent once, and once more only where the kill lost it.
+        assert len(server.requests) <= counts.outcomes["complete"] + now["lost"]
+        assert counts.outcomes["complete"] > answered
+        assert type_in(*model_run(server.url, "whole", "week:3")).exit_code == 0
+    assert type_in("digest", "r").stdout == type_in("digest", "whole").stdout
+
+
+def test_a_week_that_comes_out_differently_ends_with_5_and_overwrites_nothing() -> None:
+    assert type_in("run", "tiny", "--until", "week:2", "--out", "r").exit_code == 0
+    with contextlib.closing(sqlite3.connect("r/journal.db")) as journal, journal:
+        journal.execute("UPDATE weeks SET digest = 'other' WHERE week = 1")
+    done = type_in("resume", "r")
+    assert done.exit_code == 5
+    assert "week 1" in done.stderr
+    with JournalReader(Path("r/journal.db")) as reader:
+        assert reader.weeks()[0].digest == "other"
 
 
 # ---------------------------------------------------------------- incidents
