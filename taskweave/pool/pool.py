@@ -33,6 +33,12 @@ _CUT = " […]"
 _VERSION = zlib.crc32(canonical([CREATE, COLUMNS, PRIMARY_KEY]).encode()) & 0x7FFFFFFF
 
 
+_DEPENDENCY = """
+    SELECT results.id, results.title, results.artifact, results.content, results.agent, agents.role, agents.name
+    FROM results LEFT JOIN agents ON agents.id = results.agent WHERE results.id = ?
+"""
+
+
 class Pool:
     """The results and everything that explains them, up to the last week written."""
 
@@ -45,6 +51,7 @@ class Pool:
         self._db: Connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self._titles: dict[str, dict[str, str]] | None = None  # agent -> result -> title
         self._index: Index
+        self.writes = 0  # weeks written since it was opened: what was read before is stale when this has grown
 
     # ------------------------------------------------------------ opening
     @classmethod
@@ -109,6 +116,7 @@ class Pool:
             self._index.add(week, self._documents([row["id"] for row in results if row["subtask"] is None]))
             self._raw.execute("INSERT OR REPLACE INTO weeks VALUES (?, ?)", (week, digest))
         self._remember_titles(results)
+        self.writes += 1
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -158,19 +166,13 @@ class Pool:
 
         Raises EngineFault for an id that no written week holds.
         """
-        results, agents = SCHEMA["results"].c, SCHEMA["agents"].c
-        joined = SCHEMA["results"].outerjoin(SCHEMA["agents"], agents.id == results.agent)
-        columns = (results.id, results.title, results.artifact, results.content, results.agent, agents.role, agents.name)
         found: dict[str, Dependency] = {}
-        for chunk in _chunks(ids):
-            for row in self._db.execute(select(*columns).select_from(joined).where(results.id.in_(chunk))):
-                found[row.id] = Dependency(
-                    id=row.id,
-                    title=row.title,
-                    role=row.role or row.agent,
-                    author=row.name or row.agent,
-                    artifact=row.artifact,
-                    excerpt=excerpt(row.content, tokens_each),
+        for identifier in ids:
+            row = self._raw.execute(_DEPENDENCY, (identifier,)).fetchone()  # asked thousands of times: without building a statement
+            if row is not None:
+                id_, title, artifact, content, agent, role, name = row
+                found[id_] = Dependency(
+                    id=id_, title=title, role=role or agent, author=name or agent, artifact=artifact, excerpt=excerpt(content, tokens_each)
                 )
         missing = [i for i in ids if i not in found]
         if missing:

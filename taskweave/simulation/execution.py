@@ -77,14 +77,15 @@ class Documents:
             documents[agent.id] = [agent.role, *role.responsibilities, *role.skills, *agent.persona.knows]
         self._matcher = Matcher(documents)
         self._read: dict[str, int] = {}
+        self._writes = 0
 
     def matcher(self, pool: Pool) -> Matcher:
         """The matcher as of the pool's closed weeks: a work that asks for it is launched with reads."""
-        for agent, titles in pool.titles_by_agent().items():
-            read = self._read.get(agent, 0)
-            if len(titles) > read:
-                self._matcher.add(agent, titles[read:])
+        if self._writes != pool.writes:
+            for agent, titles in pool.titles_by_agent().items():
+                self._matcher.add(agent, titles[self._read.get(agent, 0) :])
                 self._read[agent] = len(titles)
+            self._writes = pool.writes
         return self._matcher
 
 
@@ -128,7 +129,7 @@ def decompose(
                     for n, role in enumerate(wanted, first + 1)
                 ],
                 "hours": slot.hours,
-                "roles": setting.roles(titles),
+                "roles": setting.roles("decompose", titles),
                 "upstream": [{"id": name, "title": title} for name, title in offered.items()],
                 "activities": list(setting.org.activities),
             }
@@ -279,7 +280,7 @@ def execute(
             "date": date,
             "plans": [{"level": level, "text": plan_text(plan)} for level, plan in needs["plans"].items()],
             "task": task_input(spec),
-            "role": setting.role(role),
+            "role": setting.shown_role("execute", role),
             "author": setting.author(agent),
             "dependencies": [dependency_input(dependency) for dependency in context.results],
             "evidence": list(context.evidence),

@@ -128,9 +128,7 @@ def complete_objectives(
     return answered.with_value(value, notes)
 
 
-def partition_week(
-    setting: Setting, scene: Scene, slots: Sequence[Slot], *, carried: Sequence[str], prompt: str = "partition_week"
-) -> Work:
+def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, carried: Sequence[str]) -> Work:
     """𝒯' of a week: exactly one composite task a slot.  Needs: plan, bundle (the parent's, or None), last (last week's Bundle, or None)."""
     owner = scene.unit["id"].rsplit("@", 1)[1]
 
@@ -152,7 +150,7 @@ def partition_week(
                 "carried": list(carried),
                 "recent": [*recent, *had],
                 "slots": [slot.as_input(setting.org) for slot in wanted],
-                "roles": setting.roles(titles),
+                "roles": setting.roles("partition_week", titles),
                 "activities": list(setting.org.activities),
                 "goals": setting.goals(),
             }
@@ -185,7 +183,7 @@ def respond(setting: Setting, scene: Scene, incident: Json, open_tasks: Sequence
                 "incident": incident,
                 "open": [*open_tasks, *({"id": "", "title": title, "status": "urgent"} for title in had)],
                 "slots": [slot.as_input(setting.org) for slot in wanted],
-                "roles": setting.roles(roles_of(wanted)),
+                "roles": setting.roles("respond", roles_of(wanted)),
                 "activities": list(setting.org.activities),
                 "goals": setting.goals(),
             }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from taskweave.backbones.structured import Answered, ask
+from taskweave.cutting import fit
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.delegation import Delegation
@@ -68,9 +69,19 @@ class Setting:
         """Names and texts of the goals, as offered for choice."""
         return [{"name": name, "text": goal.text} for name, goal in self.org.goals.items()]
 
-    def roles(self, titles: Sequence[str]) -> Json:
-        """The `roles` input: what each title is responsible for and produces."""
-        return [self.role(title) for title in titles]
+    def roles(self, prompt: str, titles: Sequence[str]) -> Json:
+        """The `roles` input of a prompt, within its budget: what each title is responsible for and produces."""
+        key = f"{prompt}:roles:{chr(0).join(titles)}"
+        if key not in self._cache:
+            self._cache[key] = fit([self.role(title) for title in titles], self.budget(prompt, "roles"))
+        return self._cache[key]
+
+    def shown_role(self, prompt: str, title: str) -> Json:
+        """The `role` input of a prompt, within its budget."""
+        key = f"{prompt}:role:{title}"
+        if key not in self._cache:
+            self._cache[key] = fit(self.role(title), self.budget(prompt, "role"))
+        return self._cache[key]
 
     def role(self, title: str) -> Json:
         """The ROLE input of one title."""
