@@ -1,12 +1,15 @@
 """Which merged results of closed weeks fit a text?  Entry points: `Query`, `Index`.
 
-A query uses the 8 rarest of its terms, OR-ed; SQLite itself cuts both sides into terms, so any text is a legal query and a word
-is always folded the same way.  Knows nothing of who asks, or why.
+A query uses the 8 rarest of its terms, OR-ed and quoted, so any text is a legal query.  How rare a term is is counted here, with
+words folded as the tokenizer of SQLite folds them.  Knows nothing of who asks, or why.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +17,10 @@ from taskweave.pool.tables import storable
 from taskweave.records import Json, canonical
 
 TERMS = 8  # the rarest terms of a query that are used
-CANDIDATES = 2_000  # documents that are ranked for one query, the most recent first
+CANDIDATES = 200  # documents that are ranked for one query, about
 TITLE_WEIGHT, CONTENT_WEIGHT = 2.0, 1.0
 
+_WORD = re.compile(r"[^\W_]+")
 _TOKENIZE = "tokenize='unicode61 remove_diacritics 2'"
 
 CREATE = f"""
@@ -24,17 +28,6 @@ CREATE TABLE merged (
   n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, task TEXT NOT NULL, role TEXT COLLATE NOCASE, department TEXT COLLATE NOCASE,
   kind TEXT COLLATE NOCASE, goals TEXT NOT NULL, week INTEGER NOT NULL);
 CREATE VIRTUAL TABLE merged_text USING fts5(title, content, {_TOKENIZE});
-"""
-
-# Vocabulary views and the scratch table live in the connection, never in the file: a reader may not write it.
-_SCRATCH = f"""
-CREATE VIRTUAL TABLE temp.merged_terms USING fts5vocab('main', 'merged_text', 'row');
-CREATE VIRTUAL TABLE temp.asked USING fts5(text, content='', {_TOKENIZE});
-CREATE VIRTUAL TABLE temp.asked_terms USING fts5vocab('temp', 'asked', 'row');
-"""
-
-_RAREST = """
-SELECT a.term, m.doc FROM temp.asked_terms AS a JOIN temp.merged_terms AS m ON m.term = a.term ORDER BY m.doc, a.term LIMIT ?
 """
 
 _FILTERS = {
@@ -70,7 +63,20 @@ class Index:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
-        self._db.executescript("PRAGMA temp_store = MEMORY;" + _SCRATCH)
+        self._texts: dict[int, frozenset[str]] = {}
+        self._documents: Counter[str] = Counter()
+        for number, title, content in connection.execute("SELECT rowid, title, content FROM merged_text"):
+            self._count(number, f"{title} {content}")
+
+    @property
+    def _size(self) -> int:
+        return len(self._texts)
+
+    def _count(self, number: int, text: str) -> None:
+        """Keep in how many documents each term occurs."""
+        self._documents.subtract(self._texts.get(number, ()))
+        self._texts[number] = frozenset(map(folded, _WORD.findall(text)))
+        self._documents.update(self._texts[number])
 
     def add(self, week: int, documents: Sequence[Mapping[str, Json]]) -> None:
         """Index merged results: each has id, task, role, department, kind, goals, title, content.
@@ -89,24 +95,33 @@ class Index:
             self._db.execute(
                 "INSERT INTO merged_text (rowid, title, content) VALUES (?, ?, ?)", (number, document["title"], document["content"])
             )
+            self._count(number, f"{document['title']} {document['content']}")
 
     def terms(self, text: str) -> list[str]:
-        """The terms of a text that are searched: the 8 rarest that occur at all, rarest first, ties by the term.
+        """The terms of a text that are searched: at most the TERMS rarest that occur at all, rarest first, ties by the term.
 
         A term of more than half of the documents tells nothing apart (its weight in BM25 is nil), so it is used only where no rarer
-        one is there: in a pool of one document the question must still find it.
+        one is there; and what follows once CANDIDATES documents are reached would cost more than it can change.
         """
-        self._db.execute("INSERT INTO temp.asked(asked) VALUES ('delete-all')")
-        self._db.execute("INSERT INTO temp.asked(text) VALUES (?)", (storable(text).replace("\0", " "),))
-        rarest: list[tuple[str, int]] = self._db.execute(_RAREST, (TERMS,)).fetchall()
-        if not rarest:
-            return []
-        half = self._db.execute("SELECT count(*) FROM merged").fetchone()[0] / 2
-        return [term for term, documents in rarest if documents <= half] or [term for term, _ in rarest]
+        return [term for term, _ in self._chosen(text)]
+
+    def _chosen(self, text: str) -> list[tuple[str, str]]:
+        """The terms that are searched, each with the word of the text that it stands for: SQLite folds that in its own way."""
+        written = dict(zip(map(folded, _WORD.findall(text)), _WORD.findall(text), strict=True))
+        found = sorted((count, term) for term in written if (count := self._documents.get(term, 0)))
+        telling = [(count, term) for count, term in found if count <= self._size / 2] or found
+        chosen: list[tuple[str, str]] = []
+        reached = 0
+        for count, term in telling[:TERMS]:
+            if chosen and reached + count > CANDIDATES:
+                break
+            reached += count
+            chosen.append((term, written[term]))
+        return chosen
 
     def search(self, query: Query, k: int) -> list[str]:
         """Ids of at most `k` results, by round(bm25, 9), then by id."""
-        terms = self.terms(query.text)
+        terms = [word for _, word in self._chosen(query.text)]
         if not terms or k < 1:
             return []
         given = {name: getattr(query, name) for name in _FILTERS if getattr(query, name) is not None}
@@ -119,6 +134,13 @@ class Index:
             {**{name: storable(v) if isinstance(v, str) else v for name, v in given.items()}, "match": _any_of(terms), "k": k},
         )
         return [identifier for (identifier,) in found]
+
+
+def folded(text: str) -> str:
+    """A text without case and diacritics."""
+    if not text.isascii():
+        text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+    return text.lower()
 
 
 def _any_of(terms: Sequence[str]) -> str:
