@@ -24,7 +24,9 @@ from taskweave.backbones.scripted.tasks import skeleton
 from taskweave.errors import BadInput
 from taskweave.records import Request, Sampling
 
-ACTIVITIES = list(wording.listed("analyse design implement test review deploy support research write plan train recruit negotiate audit report"))
+ACTIVITIES = list(
+    wording.listed("analyse design implement test review deploy support research write plan train recruit negotiate audit report")
+)
 ROLES: dict[str, dict[str, Any]] = {
     "Data Analyst": {
         "role": "Data Analyst",

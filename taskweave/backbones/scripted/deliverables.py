@@ -152,10 +152,12 @@ def headline(draft: Draft, *rules: str) -> str:
 
 
 def fitted(draft: Draft, rule: str) -> str:
-    """A layout of the rule said until it has a good length; the closest try where none has."""
+    """A layout of the rule said until it has a good length, from the third try on with the brief form of what it builds on."""
     best, off = "", 10_000
-    for _ in range(4):
+    for attempt in range(6):
         draft.restart()
+        if attempt == 2:
+            draft.know(**{name.removesuffix("_brief"): text for name, text in draft.slots.items() if name.endswith("_brief")})
         text = tidy(draft.say(rule))
         size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
@@ -186,23 +188,22 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     references = [dependency_slots(reference) for reference in inputs["references"]]
     telling = [part for part in partials if "quote" in part]
     if telling:
-        lead = draft.pick(telling)
+        lead = draft.pick([part for part in telling if about.lower() in part["dep"].lower()] or telling)
         draft.know(fact=lead["quote"], fact_author=lead["dep_author"], fact_title=lead["dep"])
     spoken = sorted(range(len(partials)), key=lambda at: ("quote" not in partials[at], at))[:3]
-    parts = [
-        local(
-            draft,
-            "merge_part" if at in spoken and "quote" in part and part["quote"] != draft.slots.get("fact") else "merge_part_bare",
-            part,
-        )
-        for at, part in enumerate(partials[:5])
-    ]
+    parts, brief = [], []
+    for at, part in enumerate(partials[:5]):
+        full = at in spoken and "quote" in part and part["quote"] != draft.slots.get("fact")
+        parts.append(local(draft, "merge_part" if full else "merge_part_bare", part))
+        brief.append(parts[-1] if not full or at == spoken[0] else local(draft, "merge_part_bare", part))
     draft.know(
         authors=wording.join(wording.unique(part["dep_author"] for part in partials)) or draft.slots["company"],
         part_count=wording.in_words(len(partials)),
         pieces="piece" if len(partials) == 1 else "pieces",
         parts=" ".join(parts),
+        parts_brief=" ".join(brief),
         listed="\n".join(f"- {part}" for part in parts),
+        listed_brief="\n".join(f"- {part}" for part in brief),
         used=" ".join(local(draft, "merge_reference", reference, ("quote",)) for reference in references[:3]),
     )
     if len(partials) > 1:

@@ -34,12 +34,12 @@ _HEADS = (
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
 _LEAN = re.compile(
-    r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who)\b"
+    r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Asked|Case|My|Each|Every)\b"
     r"|\b(?:I|my|me|below|above)\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
-    r"|\b(?:task|annex)\b"
+    r"|\b(?:task|annex|opinions|nobody|asked|passed|not tested)\b"
 )
 
 
@@ -91,8 +91,10 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], h
     for position, slots in enumerate(dependencies[:3]):
         rule = "basis_own" if slots["dep_author"] == author else "basis_more" if position else "basis"
         said.append(local(draft, rule, slots))
+    named = wording.join([f"'{slots['dep']}' by {slots['dep_author']}" for slots in dependencies[1:3]])
+    brief = f"{said[0]} Also used: {named}." if named else "".join(said)
     said.append(draft.say("evidence_line"))
-    draft.know(builds=" ".join(said), builds_or=" ".join(said).strip() or "Nothing on this was found in the pool.")
+    draft.know(builds=" ".join(said), builds_brief=brief, builds_or=" ".join(said).strip() or "Nothing on this was found in the pool.")
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
     if others:
         draft.know(colleague=others[0], colleague_first=others[0].split(" ", 1)[0])

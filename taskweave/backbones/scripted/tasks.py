@@ -48,19 +48,16 @@ class _Week:
         self.subjects.add(chosen)
         return chosen
 
-    def title(self, activity: str, subject: str, field_lines: Sequence[str], general: Sequence[str]) -> str:
+    def title(self, activity: str, subject: str, field_lines: tuple[str, ...], general: tuple[str, ...]) -> str:
         """A title that no other task of the answer, and none of the recent ones, has."""
         heads = topics.lines(load().tables["titles"].get(activity) or load().tables["titles"]["analyse"])
-        wanted = topics.stems(subject)
-        suited = [
-            angle for angle, _, tags in (line.partition("::") for line in field_lines) if not tags.strip() or wanted & topics.stems(tags)
-        ]
+        own = topics.suited(field_lines, subject)
         title = ""
-        for attempt in range(12):
-            angle = self.draft.pick(suited if suited and self.draft.random.random() < 0.62 else general)
-            if not self.draft.fits(frame(angle)):
+        for attempt in range(14):
+            angle = self.draft.pick(own if own and self.draft.random.random() < 0.62 else general)
+            head = self.draft.phrase(self.draft.pick(heads).replace("{S}", subject)) if attempt < 12 else self.draft.say("plain")
+            if not self.draft.fits(frame(angle)) or (attempt < 10 and topics.stems(angle) & topics.stems(head)):
                 continue
-            head = self.draft.phrase(self.draft.pick(heads).replace("{S}", subject)) if attempt < 10 else self.draft.say("plain")
             title = f"{head} {self.draft.phrase(angle)}".strip()
             if skeleton(title) not in self.taken:
                 break
@@ -128,10 +125,12 @@ def _task(
     background = [draft.say("background_incident") if incident else draft.say("background"), draft.say("background_more")]
     description = [
         draft.say(f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe"),
-        draft.phrase(draft.pick(work.lines["outputs"])) if draft.random.random() < 0.75 else "",
+        draft.phrase(draft.pick(topics.suited(work.lines["outputs"], subject))) if draft.random.random() < 0.75 else "",
         draft.say("describe_others") if others else "",
     ]
-    constraints = draft.say("condition") if draft.random.random() < 0.5 else draft.phrase(draft.pick(work.lines["rules"]))
+    constraints = (
+        draft.say("condition") if draft.random.random() < 0.5 else draft.phrase(draft.pick(topics.suited(work.lines["rules"], subject)))
+    )
     draft.slots = before
     chance = draft.random.random()
     priority = "high" if urgent or (first and chance < 0.5) or chance < 0.18 else ("low" if chance > 0.85 else "normal")

@@ -161,6 +161,14 @@ def ranked(
     return [options[position] for _, position in sorted(scored)]
 
 
+@lru_cache(maxsize=4096)
+def suited(phrases: tuple[str, ...], subject: str) -> tuple[str, ...]:
+    """The phrases that may be said of a subject: those without tags (`phrase :: words`) and those whose tags name a word of it."""
+    wanted = stems(subject)
+    pairs = [(phrase.strip(), tags) for phrase, _, tags in (line.partition("::") for line in phrases)]
+    return tuple(phrase for phrase, tags in pairs if not tags or wanted & stems(tags))
+
+
 def field_of(role: Mapping[str, Json] | str) -> Field:
     """The field of work of a role, given as a title or as the ROLE of a request."""
     if isinstance(role, str):

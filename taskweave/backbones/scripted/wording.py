@@ -56,6 +56,8 @@ def is_plural(phrase: str) -> bool:
     for word in phrase.split():
         if word.lower() in _PREPOSITIONS and head:
             break
+        if head and word.endswith(("ed", "ing")) and head.endswith("s") and not head.endswith("ss"):
+            break
         if word.lower() == "and" and head and is_plural(head):
             return True
         head = word
