@@ -9,6 +9,7 @@
     ├── Stopped                          the run ended early and can be resumed
     │   ├── BudgetReached       exit 3
     │   ├── BackboneOut         exit 75  outage, wrong key, no quota, unknown model, disk full
+    │   │   └── DiskFull                 the journal cannot be written; the engine stops before the next request
     │   └── Interrupted         exit 130
     ├── Divergence              exit 5   re-execution gave another week than the journal holds
     ├── Transient                        one attempt failed and may be tried again; never leaves the gateway
@@ -83,6 +84,10 @@ class BudgetReached(Stopped):
 
 class BackboneOut(Stopped):
     exit_code = 75
+
+
+class DiskFull(BackboneOut):
+    """The journal cannot be written: no room, or the disk reports an error."""
 
 
 class Interrupted(Stopped):

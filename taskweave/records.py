@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Priority = Literal["low", "normal", "high"]
@@ -19,9 +19,12 @@ Json = Any  # a value that json.dumps accepts
 LEVELS: tuple[Level, ...] = ("year", "quarter", "month", "week")
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def canonical(value: Json) -> str:
     """JSON with sorted keys and no spaces: the one form that is hashed."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 # ---------------------------------------------------------------- planning (Sec. 3.2)
@@ -173,7 +176,7 @@ class Request:
             {
                 "backbone": self.backbone,
                 "messages": self.messages,
-                "sampling": asdict(self.sampling),
+                "sampling": {name: getattr(self.sampling, name) for name in Sampling.__slots__},
                 "schema": self.schema,
                 "seed": self.seed,
             }

@@ -1,1 +1,33 @@
-"""What answers a request: a scripted stand-in, or a model behind an API."""
+"""What answers a request: a scripted stand-in, or a model behind an API.
+
+`backbone(spec)` makes the one that a person named.  Each has one method, `async complete(request)`; what they need is loaded here.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from taskweave.errors import BadInput
+from taskweave.records import Backbone
+
+_POSSIBLE = "'scripted' (no network, no key) or 'openai:MODEL' (an OpenAI-compatible endpoint; the key is read from OPENAI_API_KEY)"
+
+
+def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
+    """The backbone called `spec`: "scripted" or "openai:MODEL".  Raises BadInput naming what is possible."""
+    kind, _, model = spec.partition(":")
+    if spec == "scripted":
+        if base_url is not None:
+            raise BadInput(f"the base URL {base_url!r} has no meaning for the backbone 'scripted'; leave it out, or use 'openai:MODEL'")
+        from taskweave.backbones.scripted import Scripted
+
+        return Scripted()
+    if kind == "openai":
+        if not model.strip():
+            raise BadInput(f"backbone {spec!r} names no model; write for example 'openai:gpt-4o-mini'")
+        if base_url is not None and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname):
+            raise BadInput(f"base URL {base_url!r} is not one; write for example 'http://127.0.0.1:8000/v1'")
+        from taskweave.backbones.openai import OpenAI
+
+        return OpenAI(model.strip(), base_url)
+    raise BadInput(f"unknown backbone {spec!r}; possible are {_POSSIBLE}")

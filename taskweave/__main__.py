@@ -1,0 +1,7 @@
+"""`python -m taskweave` is `taskweave`."""
+
+from __future__ import annotations
+
+from taskweave.cli import main
+
+main()

@@ -1,0 +1,234 @@
+"""TaskWeave from Python: load an organization, simulate it, read what happened.
+
+Entry points: `Organization`, `simulate`, `Run`, `runs`.  Refuses to print, and to load pandas before `df()` is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from taskweave import driving
+from taskweave.driving import Organization
+from taskweave.errors import BadInput, RunRefused
+from taskweave.exports.jsonl import export
+from taskweave.pool.pool import Pool
+from taskweave.report.status import Status, status
+from taskweave.runs import RunConfig, RunFolder, list_runs
+from taskweave.simulation.year import Outcome, Progress
+
+if TYPE_CHECKING:
+    import pandas
+
+    from taskweave.pool.trace import Trace
+    from taskweave.records import Backbone
+
+__all__ = ["Organization", "Run", "Table", "runs", "simulate"]
+
+
+class Table(Sequence[dict[str, Any]]):
+    """The rows of one table, as mappings; `df()` makes a pandas DataFrame of them."""
+
+    def __init__(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
+        self.name = name
+        self._rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}, {len(self)} rows)"
+
+    def df(self) -> pandas.DataFrame:
+        """The rows as a DataFrame.  Raises BadInput where pandas is not installed."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise BadInput("df() needs pandas, which comes as an extra: pip install 'taskweave[pandas]'.") from error
+        return pd.DataFrame(self._rows)
+
+
+class Run:
+    """One run on disk.  Tables are methods: `run.tasks()`, `run.results()`, ...; each can be iterated and has `df()`."""
+
+    def __init__(self, folder: RunFolder, outcome: Outcome | None = None) -> None:
+        self.folder = folder
+        self.outcome = outcome
+
+    @classmethod
+    def open(cls, run: str | Path) -> Run:
+        """The run with this path, or with this name under runs/."""
+        return cls(RunFolder.open(run))
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def config(self) -> RunConfig:
+        return self.folder.config
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has reached its horizon."""
+        return self.status().finished
+
+    def status(self) -> Status:
+        """How far it is and what it took, from its journal; also while it runs in another process."""
+        return status(self.folder)
+
+    def resume(
+        self,
+        *,
+        until: str | None = None,
+        base_url: str | None = None,
+        limit: int | None = None,
+        patience: float | None = None,
+        observe: Callable[[Progress], None] | None = None,
+    ) -> Run:
+        """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again."""
+        return Run(*driving.resume(self.folder, until=until, base_url=base_url, limit=limit, patience=patience, observe=observe))
+
+    def inject(self, incidents: str | Path, *, at: str | None = None) -> list[str]:
+        """Put the incidents of a file into the run, live or before it is resumed; returns their ids."""
+        return driving.inject(self.folder, Path(incidents), at=at)
+
+    # ------------------------------------------------------------ what happened
+    def pool(self) -> Pool:
+        """run.db, open for reading.  Raises RunRefused before there is one."""
+        if not self.folder.run_db_path.exists():
+            raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {self.path}")
+        return Pool.open(self.folder.run_db_path)
+
+    def table(self, name: str) -> Table:
+        """One table by its name."""
+        pool = self.pool()
+        try:
+            return Table(name, pool.rows(name))
+        finally:
+            pool.close()
+
+    def agents(self) -> Table:
+        return self.table("agents")
+
+    def edges(self) -> Table:
+        return self.table("edges")
+
+    def states(self) -> Table:
+        return self.table("states")
+
+    def tasks(self) -> Table:
+        return self.table("tasks")
+
+    def subtasks(self) -> Table:
+        return self.table("subtasks")
+
+    def results(self) -> Table:
+        return self.table("results")
+
+    def uses(self) -> Table:
+        return self.table("uses")
+
+    def provenance(self) -> Table:
+        return self.table("provenance")
+
+    def tool_calls(self) -> Table:
+        return self.table("tool_calls")
+
+    def incidents(self) -> Table:
+        return self.table("incidents")
+
+    def events(self) -> Table:
+        return self.table("events")
+
+    def load(self) -> Table:
+        return self.table("load")
+
+    def readings(self) -> Table:
+        return self.table("readings")
+
+    def goals(self) -> Table:
+        return self.table("goals")
+
+    def calls(self) -> Table:
+        return self.table("calls")
+
+    def trace(self, id: str) -> Trace:
+        """What a result rests on, and what rests on it."""
+        pool = self.pool()
+        try:
+            return pool.trace(id)
+        finally:
+            pool.close()
+
+    def digest(self) -> str:
+        """The sha256 that equal runs share."""
+        pool = self.pool()
+        try:
+            return pool.digest()
+        finally:
+            pool.close()
+
+    def export(self, out: str | Path, format: Literal["jsonl"] = "jsonl") -> list[Path]:
+        """Write the tables as files, one a table, and return their paths."""
+        if format != "jsonl":
+            raise BadInput(f"{format!r}: there is no such export format; there is 'jsonl'.")
+        pool = self.pool()
+        try:
+            return export(pool, Path(out))
+        finally:
+            pool.close()
+
+
+def simulate(
+    org: Organization | str | Path,
+    *,
+    out: str | Path | None = None,
+    backbone: str | Backbone = "scripted",
+    seed: int = 1,
+    until: str = "year",
+    base_url: str | None = None,
+    prompts: Sequence[str | Path] = (),
+    assign: Literal["match", "model"] = "match",
+    incidents: Sequence[str | Path] = (),
+    limit: int = 16,
+    patience: float = 600.0,
+    tags: Mapping[str, str] | None = None,
+    observe: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
+
+    `until` is week:8, quarter, quarter:2, month:3, year or a date.  Works inside a running event loop.  After an interrupt the run that
+    is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
+    """
+    loaded = org if isinstance(org, Organization) else Organization.load(org)
+    folder, answering = driving.begin(
+        loaded,
+        out=Path(out) if out is not None else None,
+        backbone=backbone,
+        seed=seed,
+        until=until,
+        base_url=base_url,
+        prompts=[Path(p) for p in prompts],
+        assign=assign,
+        incidents=[Path(p) for p in incidents],
+        limit=limit,
+        patience=patience,
+        tags=tags or {},
+    )
+    return Run(folder, driving.drive(folder, answering, observe=observe))
+
+
+def runs(pattern: str | Path = "runs/*") -> Table:
+    """One row a run that the pattern matches: where it is and how far."""
+    return Table("runs", [status(RunFolder.open(path)).row() for path in list_runs(str(pattern))])

@@ -1,0 +1,172 @@
+"""Completions from an OpenAI-compatible endpoint: `OpenAI(model, base_url)`, one HTTP request a call, never repeated here.
+
+What may pass with time (429, 5xx, no connection, no answer in time) is Transient, and the gateway decides when to try again; what
+cannot (a wrong key, an unknown model, no quota, a request that the endpoint will not take) is Refused, in the provider's words.
+The key goes into the request's header and nowhere else.  The package `openai` is loaded by the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from taskweave.errors import BadInput, Refused, Transient
+from taskweave.records import Completion, Json, Request
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+    from openai.types.chat import ChatCompletion
+
+_DEFAULT_URL = "https://api.openai.com/v1"
+_NO_KEY = "none"  # what endpoints that want no key are sent
+_HEADER = re.compile(r"[\x21-\x7e]+")
+_KEY = re.compile(r"\b(?:sk|key)-[\w*-]{4,}")
+_LIKE_AN_OUTAGE = (408, 409, 425, 429)
+# These answer this request and say nothing of the endpoint: outcomes, to be journaled like any answer.
+_OUTCOMES = {"context_length_exceeded": "overflow", "content_filter": "content_filter", "content_policy_violation": "content_filter"}
+
+
+class OpenAI:
+    """A backbone behind the chat completions API.  `timeout` is in seconds and covers a whole call."""
+
+    origin: Literal["model", "scripted"] = "model"
+
+    def __init__(self, model: str, base_url: str | None = None, *, api_key: str | None = None, timeout: float = 180.0) -> None:
+        """The key is `api_key`, else that of OPENAI_API_KEY.  Raises BadInput where the provider itself would be asked without one."""
+        self.name = f"openai:{model}"
+        self.model = model
+        given_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+        self.base_url = given_url or _DEFAULT_URL
+        self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        if not self._key and given_url is None:
+            raise BadInput(
+                f"backbone {self.name!r} needs a key: set OPENAI_API_KEY, or name an endpoint that wants none (base URL), or use 'scripted'"
+            )
+        if self._key and not _HEADER.fullmatch(self._key):
+            raise BadInput("OPENAI_API_KEY holds blanks or characters that no key has; set it anew")
+        self._timeout = timeout
+        self._client: AsyncOpenAI | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def complete(self, request: Request) -> Completion:
+        """One request, one answer.  Raises Transient or Refused."""
+        import openai
+
+        client = self._connected()
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await client.chat.completions.create(**self._wire(request))
+        except (TimeoutError, openai.APITimeoutError):
+            raise Transient(f"no answer within {self._timeout:g} s") from None
+        except openai.APIStatusError as trouble:
+            return self._outcome_of(trouble)
+        except openai.APIConnectionError as trouble:
+            raise Transient(f"no connection to {self._host()}: {self._words(trouble.__cause__ or trouble)}") from None
+        except (openai.APIResponseValidationError, ValueError) as trouble:
+            raise Transient(f"{self._host()} answered with no chat completion: {self._words(trouble)}") from None
+        except openai.OpenAIError as trouble:
+            raise Refused(f"{self._host()}: {self._words(trouble)}") from None
+        return self._completion(answer)
+
+    async def close(self) -> None:
+        """Close the connections of the running loop."""
+        client, self._client, self._loop = self._client, None, None
+        if client is not None:
+            await client.close()
+
+    def _connected(self) -> AsyncOpenAI:
+        """The client of the running loop: connections cannot pass from one loop to another."""
+        import openai
+
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            timeout = openai.Timeout(self._timeout, connect=min(10.0, self._timeout))
+            self._client = openai.AsyncOpenAI(api_key=self._key or _NO_KEY, base_url=self.base_url, max_retries=0, timeout=timeout)
+            self._loop = loop
+        return self._client
+
+    def _wire(self, request: Request) -> dict[str, Any]:
+        wire: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": role, "content": text} for role, text in request.messages],
+            "temperature": request.sampling.temperature,
+            "max_tokens": request.sampling.max_tokens,
+            "seed": request.seed,
+        }
+        if request.schema is not None:
+            named = {"name": request.prompt, "strict": True, "schema": request.schema}
+            wire["response_format"] = {"type": "json_schema", "json_schema": named}
+        return wire
+
+    def _completion(self, answer: ChatCompletion) -> Completion:
+        choices = getattr(answer, "choices", None)  # an endpoint that answers 200 with something else gives whatever it gave
+        if not choices or getattr(choices[0], "message", None) is None:
+            raise Transient(f"{self._host()} answered with no chat completion: {self._words(answer)}")
+        message, usage = choices[0].message, answer.usage
+        details = usage.prompt_tokens_details if usage else None
+        return Completion(
+            text=_whole(message.content),
+            finish=choices[0].finish_reason or "stop",
+            refusal=_whole(message.refusal) or None,
+            prompt_tokens=usage.prompt_tokens if usage else None,
+            completion_tokens=usage.completion_tokens if usage else None,
+            cached_tokens=details.cached_tokens if details else None,
+            model=answer.model,
+            fingerprint=answer.system_fingerprint,
+        )
+
+    def _outcome_of(self, trouble: APIStatusError) -> Completion:
+        """What an HTTP error means: an outcome of this request, else Transient or Refused is raised."""
+        status, body = trouble.status_code, trouble.body if isinstance(trouble.body, dict) else {}
+        code, kind = str(body.get("code") or ""), str(body.get("type") or "")
+        if 400 <= status < 500 and code in _OUTCOMES:
+            return Completion(text=None, finish=_OUTCOMES[code])
+        said = f"{self._host()} said {status}: {self._words(body.get('message') or trouble.message)}"
+        if "insufficient_quota" in (code, kind):
+            raise Refused(f"{said} (no quota)") from None
+        if status in _LIKE_AN_OUTAGE or status >= 500:
+            raise Transient(said, retry_after(trouble.response.headers)) from None
+        todo = {401: "check OPENAI_API_KEY", 403: "check what the key may do", 404: f"check the model {self.model!r} and the base URL"}
+        raise Refused(f"{said} ({todo[status]})" if status in todo else said) from None
+
+    def _host(self) -> str:
+        return self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+
+    def _words(self, what: object) -> str:
+        """The provider's words in one line, without the key."""
+        text = " ".join(str(what).split())
+        if self._key:
+            text = text.replace(self._key, "…")
+        text = _KEY.sub("…", text)
+        return text if len(text) <= 300 else text[:299] + "…"
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float:
+    """Seconds that the provider asks to wait: retry-after-ms, or Retry-After in seconds or as a date; 0 where it names none."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        given = headers.get(name, "").strip()
+        if not given:
+            continue
+        try:
+            seconds = float(given) * scale
+        except ValueError:
+            try:
+                moment = parsedate_to_datetime(given)
+            except ValueError:
+                continue
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+        if math.isfinite(seconds):
+            return max(seconds, 0.0)
+    return 0.0
+
+
+def _whole(text: Json) -> str | None:
+    """A text without half characters, which JSON can escape and a file cannot hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(text, str) else None

@@ -1,0 +1,22 @@
+"""The door: what one types.  Entry point: `main`.
+
+Commands parse, call the rooms and print; nothing is decided here.  Heavy packages load inside the commands, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+from taskweave.cli import organizing, reading, running, watching
+from taskweave.cli.app import app
+from taskweave.cli.output import tolerant_streams
+
+__all__ = ["app", "main"]
+
+# The order of the help: what one does first stands first.
+for _room in (running, watching, reading, organizing):
+    _room.register(app)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    tolerant_streams()
+    app()

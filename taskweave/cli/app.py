@@ -1,0 +1,112 @@
+"""The command line's frame: how errors become messages and exit codes, and the arguments that several commands share.
+
+Entry point: `app`.  Knows no command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from taskweave import errors
+from taskweave.cli import output
+
+
+class Door(TyperGroup):
+    """A TaskWeaveError is printed without a traceback and ends with its exit code; all others pass with one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            value = super().invoke(ctx)
+            output.flush()
+        except BrokenPipeError:
+            output.abandon_stdout()
+            raise typer.Exit(141) from None  # as a process that SIGPIPE ended
+        except KeyboardInterrupt:
+            output.note("interrupted")
+            raise typer.Exit(errors.Interrupted.exit_code) from None
+        except errors.EngineFault:
+            raise
+        except errors.TaskWeaveError as error:
+            output.trouble(str(error), error.exit_code)
+            raise typer.Exit(error.exit_code) from None
+        return value
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+
+app = typer.Typer(
+    cls=Door,
+    name="taskweave",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Simulate an organization for a year with language-model agents: exact, durable, explained.\n\n"
+    "Begin with [bold]taskweave run company_a[/bold]: a year of a small software company, offline, in seconds.",
+    epilog="Exit codes: 0 done; 1 a bug; 2 bad input; 3 a budget reached; 5 divergence; 75 backbone out; 130 interrupted. "
+    "After 3, 75 and 130 the run can be resumed.",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from taskweave import __version__
+
+        output.line(f"taskweave {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end, e.g. taskweave --version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _as_json(asked: bool) -> bool:
+    output.json_only(asked)
+    return asked
+
+
+Org = Annotated[
+    str,
+    typer.Argument(
+        metavar="ORG", help="An organization file, or the name of a built-in one, e.g. company_a or ./acme.yaml.", show_default=False
+    ),
+]
+RunName = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run folder, or its name under runs/, e.g. runs/company-a-1 or company-a-1.", show_default=False),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", callback=_as_json, is_eager=True, help="Print one JSON object on stdout and nothing else, e.g. --json | jq ."),
+]
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts", metavar="DIR", help="Prompt files that lie over the shipped ones, e.g. --prompts acme/prompts.", show_default=False
+    ),
+]
+Until = typer.Option(
+    "--until",
+    metavar="HORIZON",
+    help="Where to end: week:8, month:3, quarter, quarter:2, year or a date, e.g. --until quarter:2.",
+)
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="Where an OpenAI-compatible server listens, e.g. --base-url http://localhost:8000/v1.",
+        show_default=False,
+    ),
+]

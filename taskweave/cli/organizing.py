@@ -1,0 +1,107 @@
+"""Commands about an organization, before any run: new, validate, show, schema.
+
+Entry point: `register`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from taskweave.cli import output
+from taskweave.cli.app import AsJson, Org
+from taskweave.errors import OrganizationInvalid
+
+
+class Format(StrEnum):
+    """How `show` draws an organization."""
+
+    tree = "tree"
+    mermaid = "mermaid"
+    graphml = "graphml"
+
+
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make, e.g. acme.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Make a folder with a starter organization, prompts to edit and a README, e.g. [bold]taskweave new acme[/bold]."""
+    from taskweave.shipped import copy_starter
+
+    files = copy_starter(folder)
+    output.answer({"folder": str(folder), "files": [str(file) for file in files]})
+    output.line(f"{folder} holds a starter organization, incidents, {sum(f.suffix == '.md' for f in files) - 1} prompts and a README.")
+    output.line(f"Next: taskweave run {folder / 'organization.yaml'} --until quarter")
+
+
+def validate(org: Org, as_json: AsJson = False) -> None:
+    """Check an organization file; reports every problem at once, e.g. [bold]taskweave validate acme.yaml[/bold]."""
+    from taskweave.driving import Organization
+
+    warnings: list[str] = []
+    try:
+        organization = Organization.load(org, warn=warnings).resolved
+    except OrganizationInvalid as invalid:
+        problems = [{"file": p.file, "line": p.line, "what": p.what} for p in invalid.problems]
+        output.answer({"valid": False, "problems": problems, "warnings": warnings})
+        for problem in invalid.problems:
+            output.note(str(problem))
+        raise typer.Exit(invalid.exit_code) from None
+    for warning in warnings:
+        output.note(f"warning: {warning}")
+    agents = sum(role.count for role in organization.roles.values())
+    counts = {
+        "agents": agents,
+        "roles": len(organization.roles),
+        "tiers": max(role.tier for role in organization.roles.values()),
+        "departments": len(organization.departments),
+    }
+    output.answer({"valid": True, "name": organization.name, **counts, "problems": [], "warnings": warnings})
+    output.line(f"{organization.name} is valid: " + ", ".join(f"{number} {name}" for name, number in counts.items()) + ".")
+
+
+def show(
+    org: Org,
+    resolved: Annotated[
+        bool,
+        typer.Option("--resolved", help="Print the full file, each value marked given or inferred, e.g. --resolved > acme-full.yaml."),
+    ] = False,
+    form: Annotated[
+        Format, typer.Option("--format", help="How to draw who reports to whom: tree, mermaid or graphml, e.g. --format mermaid.")
+    ] = Format.tree,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of the people that are made up, e.g. --seed 7.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Show who works in an organization and who may give work to whom, e.g. [bold]taskweave show company_a[/bold]."""
+    from taskweave.driving import Organization
+    from taskweave.org import show as drawing
+    from taskweave.org.population import Population
+
+    warnings: list[str] = []
+    organization = Organization.load(org, warn=warnings).resolved
+    for warning in warnings:
+        output.note(f"warning: {warning}")
+    if resolved:
+        text = drawing.resolved(organization)
+    else:
+        population = Population.sample(organization, seed)
+        text = {Format.tree: drawing.tree, Format.mermaid: drawing.mermaid, Format.graphml: drawing.graphml}[form](organization, population)
+    output.answer({"name": organization.name, "format": "resolved" if resolved else form.value, "text": text})
+    output.document(text)
+
+
+def schema() -> None:
+    """Print the JSON Schema of organization files, for editors, e.g. [bold]taskweave schema > organization.schema.json[/bold]."""
+    import json
+
+    from taskweave.org.schema import json_schema
+
+    output.document(json.dumps(json_schema(), indent=2, ensure_ascii=True))
+
+
+def register(app: typer.Typer) -> None:
+    for command in (new, validate, show, schema):
+        app.command()(command)

@@ -1,0 +1,99 @@
+"""What reaches stdout and stderr, and in which form.
+
+Entry points: `line`, `show`, `document`, `answer` (stdout); `note`, `trouble` (stderr).  With --json stdout carries one object only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+_json_only = False
+
+
+def json_only(asked: bool) -> None:
+    """Whether stdout is to carry one JSON object and nothing else."""
+    global _json_only
+    _json_only = asked
+
+
+def is_json_only() -> bool:
+    """Whether --json was given."""
+    return _json_only
+
+
+def tolerant_streams() -> None:
+    """A terminal that cannot show a character shows another one; text never ends a run."""
+    if sys.stderr is None:  # closed by whoever started us
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def line(text: str = "") -> None:
+    """One line for a person, on stdout."""
+    if not _json_only:
+        print(text)
+
+
+def show(renderable: Any) -> None:
+    """Something that rich can draw, on stdout."""
+    if not _json_only:
+        console(sys.stdout).print(renderable)
+
+
+def document(text: str) -> None:
+    """A file's content on stdout: UTF-8 to a pipe or a file, whatever the terminal's encoding is."""
+    if _json_only:
+        return
+    text = text if text.endswith("\n") else text + "\n"
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None or sys.stdout.isatty():
+        sys.stdout.write(text)
+        return
+    sys.stdout.flush()
+    binary.write(text.encode())
+    binary.flush()
+
+
+def answer(value: Mapping[str, Any]) -> None:
+    """The one JSON object of --json; nothing where it was not asked for."""
+    if _json_only:
+        print(json.dumps(value, ensure_ascii=True, sort_keys=False, default=str))
+
+
+def note(text: str) -> None:
+    """One line on stderr.  A closed stderr is no reason to end a run."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def trouble(text: str, code: int) -> None:
+    """An error: to stderr for a person, and as the object of --json."""
+    note(f"taskweave: {text}")
+    answer({"error": text, "exit": code})
+
+
+def console(stream: TextIO) -> Any:
+    """A rich console on a stream; 100 columns where it is no terminal, so that tables do not depend on who reads them."""
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=None if stream.isatty() else 100, soft_wrap=False)
+
+
+def flush() -> None:
+    sys.stdout.flush()
+
+
+def abandon_stdout() -> None:
+    """Nobody reads stdout any more: what is left in its buffer must not complain at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

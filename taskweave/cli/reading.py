@@ -1,0 +1,95 @@
+"""Commands that read what a run holds: trace, call, digest, export.
+
+Entry point: `register`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from taskweave.cli import output
+from taskweave.cli.app import AsJson, RunName
+
+
+class Format(StrEnum):
+    """What a run can be exported as."""
+
+    jsonl = "jsonl"
+
+
+def trace(
+    run: RunName,
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="A result, task, subtask, plan or incident, by its id or the end of it, e.g. Y1/Q1/M01/W02@technology-manager/t1.",
+            show_default=False,
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """What a result rests on, and what rests on it, e.g. [bold]taskweave trace company-a-1 W02@technology-manager/t1/s1[/bold]."""
+    from taskweave.api import Run
+    from taskweave.report.trace import as_json as values
+    from taskweave.report.trace import render
+
+    found = Run.open(run).trace(id)
+    output.answer(values(found))
+    output.show(render(found))
+
+
+def call(
+    run: RunName,
+    site: Annotated[
+        str,
+        typer.Argument(
+            metavar="SITE",
+            help="Where the call was made; `trace` and the export name it, e.g. Y1/Q1/M01/W02@technology-manager:formulate.",
+            show_default=False,
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """What was asked at a site and what was answered, e.g. [bold]taskweave call company-a-1 Y1@chief-executive-officer:formulate[/bold]."""
+    from taskweave.report.calls import as_json as values
+    from taskweave.report.calls import calls_at, render
+    from taskweave.runs import RunFolder
+
+    found = calls_at(RunFolder.open(run), site)
+    output.answer(values(found))
+    output.show(render(found))
+
+
+def digest(run: RunName, as_json: AsJson = False) -> None:
+    """The sha256 that equal runs share, e.g. [bold]taskweave digest company-a-1[/bold]."""
+    from taskweave.api import Run
+
+    opened = Run.open(run)
+    value = opened.digest()
+    output.answer({"run": str(opened.path), "digest": value})
+    output.line(value)
+
+
+def export(
+    run: RunName,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write into, e.g. --out data.", show_default=False)],
+    form: Annotated[Format, typer.Option("--format", help="What to write: jsonl, one file a table, e.g. --format jsonl.")] = Format.jsonl,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run's tables as files, e.g. [bold]taskweave export company-a-1 --format jsonl --out data[/bold]."""
+    from taskweave.api import Run
+
+    opened = Run.open(run)
+    files = opened.export(out, form.value)
+    output.answer({"run": str(opened.path), "files": [str(file) for file in files]})
+    output.line(f"{len(files)} files in {out}, for example {files[0]}")
+
+
+def register(app: typer.Typer) -> None:
+    for command in (trace, call, digest, export):
+        app.command()(command)

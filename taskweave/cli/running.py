@@ -1,0 +1,196 @@
+"""Commands that ask a backbone: run, resume, prompt.
+
+Entry point: `register`.  What they do is in `taskweave.driving`; here they are parsed and what came of them is said.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from taskweave.cli import output
+from taskweave.cli.app import AsJson, BaseUrl, Org, Prompts, RunName, Until
+from taskweave.cli.progress import Watch
+from taskweave.errors import BadInput
+
+if TYPE_CHECKING:
+    from taskweave.runs import RunFolder
+    from taskweave.simulation.year import Outcome
+
+
+class Assign(StrEnum):
+    """Who chooses the roles of subtasks."""
+
+    match = "match"
+    model = "model"
+
+
+def run(
+    org: Org,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="RUN",
+            help="The run folder to make, e.g. --out runs/baseline. By default runs/<organization>-<seed>, numbered where it exists.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of everything that is drawn, e.g. --seed 7.")] = 1,
+    until: Annotated[str, Until] = "year",
+    backbone: Annotated[
+        str,
+        typer.Option(
+            "--backbone",
+            metavar="B",
+            help="What answers: scripted (an offline stand-in, no model) or openai:MODEL, e.g. --backbone openai:gpt-4o-mini.",
+        ),
+    ] = "scripted",
+    base_url: BaseUrl = None,
+    prompts: Prompts = None,
+    assign: Annotated[
+        Assign,
+        typer.Option("--assign", help="Who chooses the roles of subtasks: match (code, from free capacity) or model, e.g. --assign model."),
+    ] = Assign.match,
+    incidents: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--incidents",
+            metavar="FILE",
+            help="Incidents to happen in the run; may be given more than once, e.g. --incidents audit.yaml.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The most calls in flight at a time, e.g. --limit 4.")] = 16,
+    patience: Annotated[
+        float, typer.Option("--patience", min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60.")
+    ] = 600.0,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tag",
+            metavar="K=V",
+            help="A note kept with the run; may be given more than once, e.g. --tag study=pilot.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate an organization into a new run folder, e.g. [bold]taskweave run company_a --until quarter[/bold]."""
+    from taskweave.driving import Organization, begin, drive
+
+    warnings: list[str] = []
+    organization = Organization.load(org, warn=warnings)
+    for warning in warnings:
+        output.note(f"warning: {warning}")
+    folder, answering = begin(
+        organization,
+        out=out,
+        backbone=backbone,
+        seed=seed,
+        until=until,
+        base_url=base_url,
+        prompts=[prompts] if prompts is not None else [],
+        assign="model" if assign is Assign.model else "match",
+        incidents=incidents or [],
+        limit=limit,
+        patience=patience,
+        tags=tags(tag or []),
+    )
+    with Watch() as watch:
+        outcome = drive(folder, answering, observe=watch.see)
+    conclude(folder, outcome)
+
+
+def resume(
+    run: RunName,
+    until: Annotated[str | None, Until] = None,
+    base_url: BaseUrl = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="The most calls in flight from now on, e.g. --limit 4.", show_default=False),
+    ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option("--patience", min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Continue a run that ended early, or to a later horizon, e.g. [bold]taskweave resume company-a-1 --until year[/bold].
+
+    It inherits all it was told before; nothing that was answered is asked again.
+    """
+    from taskweave import driving
+    from taskweave.runs import RunFolder
+
+    folder = RunFolder.open(run)
+    with Watch() as watch:
+        folder, outcome = driving.resume(folder, until=until, base_url=base_url, limit=limit, patience=patience, observe=watch.see)
+    conclude(folder, outcome)
+
+
+def prompt(
+    org: Org,
+    step: Annotated[str, typer.Option("--step", metavar="S", help="The step whose prompt to show, e.g. --step formulate.")],
+    prompts: Prompts = None,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of the week that is simulated for it, e.g. --seed 7.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Show a rendered prompt before any run, e.g. [bold]taskweave prompt company_a --step execute[/bold].
+
+    It is the first request of that step in a scripted rehearsal of the organization's first weeks: what is shown is what is sent.
+    """
+    from taskweave.driving import Organization
+    from taskweave.rehearsal import first_request
+
+    shown = first_request(Organization.load(org), step, prompts=prompts, seed=seed)
+    output.answer(
+        {"step": step, "site": shown.site, "messages": [{"role": m.role, "text": m.text} for m in shown.messages], "tokens": shown.tokens}
+    )
+    output.line(f"# {shown.site}: {shown.tokens} tokens")
+    for message in shown.messages:
+        output.line(f"\n--- {message.role}\n{message.text}")
+
+
+def tags(given: list[str]) -> dict[str, str]:
+    """["study=pilot"] -> {"study": "pilot"}."""
+    pairs = [tag.partition("=") for tag in given]
+    for key, equals, _ in pairs:
+        if not equals or not key:
+            raise BadInput(f"--tag {key!r}: a tag is written K=V, for example --tag study=pilot.")
+    return {key: value for key, _, value in pairs}
+
+
+def conclude(folder: RunFolder, outcome: Outcome) -> None:
+    """Say what came of a run and what to type next; ends with its exit code."""
+    from taskweave.cli.closing_words import after
+    from taskweave.driving import ending
+
+    early = ending(outcome)
+    summary: dict[str, Any] = after(folder, outcome)
+    output.answer(summary)
+    if early is not None:
+        output.note(f"taskweave: {stopped(folder, outcome)}")
+        raise typer.Exit(early.exit_code)
+
+
+def stopped(folder: RunFolder, outcome: Outcome) -> str:
+    """Why a run ended early, and the command that resumes it."""
+    cause = f": {outcome.cause.rstrip('.')}" if outcome.cause else ""
+    return f"{outcome.stop} after week {outcome.week}{cause}. Continue with: taskweave resume {quoted(folder.path)}"
+
+
+def quoted(path: Path) -> str:
+    """A path as one types it in a shell."""
+    import shlex
+
+    return shlex.quote(str(path))
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(run)
+    app.command()(resume)
+    app.command()(prompt)

@@ -1,0 +1,159 @@
+"""Commands that speak to a run while another process drives it: status, runs, inject, pause, continue, stop.
+
+Entry point: `register`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from taskweave.cli import output
+from taskweave.cli.app import AsJson, RunName
+from taskweave.cli.progress import amount, dollars, duration
+from taskweave.errors import RunRefused
+
+if TYPE_CHECKING:
+    from taskweave.report.status import Status
+
+
+def status(run: RunName, as_json: AsJson = False) -> None:
+    """How far a run is and what it took, also while it runs, e.g. [bold]taskweave status company-a-1[/bold]."""
+    from taskweave.report.status import status as look
+    from taskweave.runs import RunFolder
+
+    now = look(RunFolder.open(run))
+    output.answer(now.row())
+    output.show(_table(now))
+
+
+def runs(
+    pattern: Annotated[
+        str | None,
+        typer.Argument(metavar="[PATTERN]", help="Run folders, e.g. 'runs/company*'. By default all under runs/.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs and how far they are, e.g. [bold]taskweave runs[/bold]."""
+    from rich.table import Table
+
+    from taskweave.report.status import status as look
+    from taskweave.runs import RunFolder, list_runs
+
+    found = [look(RunFolder.open(path)) for path in list_runs(pattern)]
+    output.answer({"runs": [one.row() for one in found]})
+    if not found:
+        output.line(f"There are no runs under {pattern or 'runs/'}. Start one with: taskweave run company_a")
+        return
+    table = Table("run", "organization", "backbone", "state", "week", "date", "done", "calls", "cost")
+    for one in found:
+        table.add_row(
+            one.run,
+            one.organization,
+            one.backbone,
+            one.state,
+            f"{one.week}/{one.weeks}",
+            one.date,
+            str(one.done),
+            amount(one.calls),
+            dollars(one.cost),
+        )
+    output.show(table)
+
+
+def inject(
+    run: RunName,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An incident file, e.g. audit.yaml.", show_default=False)],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="WHEN",
+            help="When it happens, where the file does not say: week:14, quarter:2 or a date, e.g. --at week:14. "
+            "By default at the next working day.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let something happen in a run, live or before it is resumed, e.g. [bold]taskweave inject company-a-1 audit.yaml[/bold]."""
+    from taskweave import driving
+    from taskweave.runs import RunFolder
+
+    folder = RunFolder.open(run)
+    ids = driving.inject(folder, file, at=at)
+    output.answer({"run": str(folder.path), "injected": ids})
+    for id_ in ids:
+        output.line(f"{id_}: in the inbox of {folder.path}")
+    if folder.holder() is None:
+        output.line(f"Nobody drives the run now; it is heard when it goes on: taskweave resume {folder.path}")
+
+
+def pause(run: RunName, as_json: AsJson = False) -> None:
+    """Let a live run stand still; calls in flight are finished, e.g. [bold]taskweave pause company-a-1[/bold]."""
+    _control(run, "pause", "It stands still after the calls in flight. Go on with: taskweave continue {run}")
+
+
+def continue_(run: RunName, as_json: AsJson = False) -> None:
+    """Let a paused run go on, e.g. [bold]taskweave continue company-a-1[/bold]."""
+    _control(run, "continue", "It goes on. See how far it is with: taskweave status {run}")
+
+
+def stop(run: RunName, as_json: AsJson = False) -> None:
+    """End a live run; calls in flight are finished and kept, e.g. [bold]taskweave stop company-a-1[/bold]."""
+    _control(run, "stop", "It ends after the calls in flight. Continue it later with: taskweave resume {run}")
+
+
+def _control(run: str, kind: str, then: str) -> None:
+    from taskweave.runs import Inbox, RunFolder
+
+    folder = RunFolder.open(run)
+    if (holder := folder.holder()) is None:
+        resume = f"Continue it with 'taskweave resume {folder.path}'."
+        raise RunRefused(f"{folder.path}: nobody drives the run, so there is nothing to {kind}. {resume}")
+    Inbox(folder.inbox).control(kind)
+    output.answer({"run": str(folder.path), "asked": kind, "holder": str(holder)})
+    output.line(f"Asked {holder} to {kind}. " + then.format(run=folder.path))
+
+
+def _table(now: Status) -> object:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, value in _lines(now):
+        table.add_row(name, value)
+    return table
+
+
+def _lines(now: Status) -> list[tuple[str, str]]:
+    tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
+    share = "-" if now.fallback_share is None else f"{now.fallback_share:.1%}"
+    lines = [
+        ("run", now.run),
+        ("organization", f"{now.organization}, seed {now.seed}"),
+        ("backbone", now.backbone + (" (a scripted stand-in, no model)" if now.origin == "scripted" else "")),
+        ("state", now.state + (f": {now.cause}" if now.cause else "")),
+        ("held by", now.holder or "nobody"),
+        ("simulated time", f"{now.date}, week {now.week} of {now.weeks}"),
+        ("time left", duration(now.left)),
+        ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
+        ("calls", f"{amount(now.calls)} made, {amount(now.replayed)} replayed, {amount(now.lost)} lost"),
+        ("tokens", tokens),
+        ("cost", dollars(now.cost)),
+        ("fallback share", share),
+        ("incidents", ", ".join(now.injections) or "none"),
+    ]
+    if now.waiting:
+        lines.append(("in the inbox", ", ".join(now.waiting)))
+    return [*lines, ("next", now.next)]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(status)
+    app.command()(runs)
+    app.command()(inject)
+    app.command()(pause)
+    app.command(name="continue")(continue_)
+    app.command()(stop)

@@ -1,0 +1,196 @@
+"""How much text is: the token rule, and the cutting of strings, lists and nested values to a budget.
+
+Everything here is a pure function of its arguments, so that equal inputs give equal prompts.  A cut is always said: " […]" ends a
+text, "… and 4 more" ends a list of strings, and a list of records tells the number under `more` in its last record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from taskweave.records import Json, canonical
+
+MARK = " […]"
+_MARK_BYTES = len(MARK.encode())
+_FLOOR = 80  # bytes: a string is not cut below this while whole list items can be left out instead
+_NAME = 160  # bytes: a string without a space up to here is an id or a name, and half a name is worse than none
+_LEAF = 4  # bytes: what a value costs in labels and punctuation
+_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def tokens(text: str) -> int:
+    """Tokens = ceil(UTF-8 bytes / 4), everywhere."""
+    return -(-_bytes(text) // 4)
+
+
+def cut(text: str, most: int) -> str:
+    """`text` within `most` tokens: whole, or to the end of a sentence, else of a word, with " […]" after it."""
+    if _bytes(text) <= 4 * most:
+        return text
+    room = 4 * most - _MARK_BYTES
+    if room <= 0:
+        return ""
+    raw = text.encode()
+    head = raw[:room].decode("utf-8", "ignore")
+    sentences = [m.end() for m in _END.finditer(text, 0, len(head) + 1) if m.end() <= len(head)]
+    if sentences and sentences[-1] >= 0.6 * len(head):
+        return head[: sentences[-1]].rstrip() + MARK
+    if not text[len(head)].isspace():
+        space = max(head.rfind(" "), head.rfind("\n"))
+        if space >= 0.6 * len(head):
+            head = head[:space]
+    return head.rstrip(" \n\t,;:-–") + MARK
+
+
+def cut_list(items: Sequence[str], most: int) -> list[str]:
+    """The first items that fit into `most` tokens, at least one, and "… and 4 more" for the others."""
+    if sum(tokens(item) + 1 for item in items) <= most:
+        return list(items)
+    kept: list[str] = []
+    used = tokens(_more(len(items))) + 1
+    for item in items:
+        used += tokens(item) + 1
+        if used > most:
+            break
+        kept.append(item)
+    if not kept:
+        kept = [cut(items[0], max(most - tokens(_more(len(items))) - 2, _FLOOR // 4))]
+    rest = len(items) - len(kept)
+    return [*kept, _more(rest)] if rest else kept
+
+
+def fit(value: Json, most: int) -> Json:
+    """`value` within about `most` tokens, cut in three steps, each only as far as needed and only where the one before is not enough.
+
+    Its longest strings are shortened, all to one length; then its longest lists of strings, all to one size; then its lists of
+    records, all to one number of items, never below one.  Ids and names stay whole.  A value that fits is returned as it is.
+    """
+    if _size(value) <= 4 * most:
+        return value
+    if isinstance(value, str):
+        return cut(value, most)
+    return _Cached(canonical(value), value).fit(most)
+
+
+class _Cached:
+    """A value beside its canonical text, by which it is compared: what is cut for one call is cut alike for the next."""
+
+    __slots__ = ("text", "value")
+
+    def __init__(self, text: str, value: Json) -> None:
+        self.text, self.value = text, value
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Cached) and self.text == other.text
+
+    def fit(self, most: int) -> Json:
+        return _fitted(self, most)
+
+
+@lru_cache(maxsize=512)
+def _fitted(cached: _Cached, most: int) -> Json:
+    value, room = cached.value, 4 * most
+    limits = _extent(value)
+    for which, floor in enumerate((_FLOOR, _FLOOR, 1)):
+        # The greatest limit of this kind that fits; its floor, and on to the next kind, where none does.
+        low, high = floor, max(limits[which], floor)
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = _bound(value, _with(limits, which, middle)) <= room
+            low, high = (middle, high) if fits else (low, middle - 1)
+        limits = _with(limits, which, low)
+        if _size(shrunk := _shrunk(value, limits)) <= room:
+            break
+    return shrunk
+
+
+class _Limits(NamedTuple):
+    """Bytes of a string, bytes of a list of strings, items of a list of records."""
+
+    text: int
+    texts: int
+    records: int
+
+
+def _with(limits: _Limits, which: int, value: int) -> _Limits:
+    return _Limits(*(value if n == which else limit for n, limit in enumerate(limits)))
+
+
+def _size(value: Json) -> int:
+    """Bytes of the text in a value, with a little for each leaf."""
+    size, left = 0, [value]
+    while left:  # a stack and not recursion: every input of every call is measured
+        part = left.pop()
+        if isinstance(part, str):
+            size += (len(part) if part.isascii() else len(part.encode())) + _LEAF
+        elif isinstance(part, dict):
+            left += part.values()
+        elif isinstance(part, (list, tuple)):
+            left += part
+        else:
+            size += 2 * _LEAF
+    return size
+
+
+def _extent(value: Json) -> _Limits:
+    """The limits that cut nothing of a value."""
+    if isinstance(value, str):
+        return _Limits(_bytes(value), 0, 0)
+    if not isinstance(value, (dict, list, tuple)):
+        return _Limits(0, 0, 0)
+    inner = [_extent(part) for part in (value.values() if isinstance(value, dict) else value)]
+    text, texts, records = (max(kind, default=0) for kind in zip(*inner, strict=True)) if inner else (0, 0, 0)
+    if isinstance(value, dict):
+        return _Limits(text, texts, records)
+    return _Limits(text, max(texts, _size(value)), records) if _is_texts(value) else _Limits(text, texts, max(records, len(value)))
+
+
+def _is_texts(value: Sequence[Json]) -> bool:
+    return all(isinstance(item, str) for item in value)
+
+
+def _bound(value: Json, limits: _Limits) -> int:
+    """What `_size(_shrunk(value, limits))` is at most, without cutting anything."""
+    if isinstance(value, str):
+        size = len(value) if value.isascii() else len(value.encode())
+        return _LEAF + (size if size <= limits.text or (size <= _NAME and " " not in value) else limits.text)
+    if isinstance(value, dict):
+        return sum(_bound(part, limits) for part in value.values())
+    if not isinstance(value, (list, tuple)):
+        return 2 * _LEAF
+    if _is_texts(value):
+        return min(sum(_bound(text, limits) for text in value), limits.texts)
+    kept = sum(_bound(part, limits) for part in value[: limits.records])
+    return kept + 2 * _LEAF * (len(value) > limits.records)
+
+
+def _shrunk(value: Json, limits: _Limits) -> Json:
+    """`value` with nothing in it over the limits."""
+    if isinstance(value, str):
+        size = _bytes(value)
+        return value if size <= limits.text or (size <= _NAME and " " not in value) else cut(value, limits.text // 4)
+    if isinstance(value, dict):
+        return {key: _shrunk(part, limits) for key, part in value.items()}
+    if not isinstance(value, (list, tuple)):
+        return value
+    if _is_texts(value):
+        texts = [_shrunk(text, limits) for text in value]
+        return texts if _size(texts) <= limits.texts else cut_list(texts, limits.texts // 4)
+    kept = [_shrunk(part, limits) for part in value[: limits.records]]
+    if (rest := len(value) - len(kept)) and isinstance(kept[-1], dict):
+        kept[-1]["more"] = rest
+    return kept
+
+
+def _more(count: int) -> str:
+    return f"… and {count} more"

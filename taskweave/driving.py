@@ -1,0 +1,241 @@
+"""From what a person gave to a run that runs: begin, resume, drive, inject.
+
+Entry points: those four, for the command line and for Python alike.  Everything is checked before anything is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from taskweave.errors import BackboneOut, BadInput, BudgetReached, Interrupted, RunRefused, Stopped
+from taskweave.org.calendar import WorkCalendar
+from taskweave.org.population import Population
+from taskweave.org.schema import load, parse
+from taskweave.prompts import PromptBook
+from taskweave.report.status import status
+from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
+from taskweave.shipped import find_organization, shipped
+from taskweave.simulation.incidents import load_incidents
+from taskweave.simulation.year import Outcome, Progress
+from taskweave.simulation.year import simulate as year
+
+if TYPE_CHECKING:
+    from taskweave.org.schema import Organization as Resolved
+    from taskweave.records import Backbone, Json
+
+ENDINGS: Mapping[str, type[Stopped]] = {
+    "interrupted": Interrupted,
+    "stopped": Interrupted,
+    "budget": BudgetReached,
+    "outage": BackboneOut,
+    "refused": BackboneOut,
+    "disk": BackboneOut,
+}
+
+
+_FORK = "What has happened stays; to change the past, fork the run ('taskweave fork' is planned, it is not there yet)."
+
+
+class Organization:
+    """An organization and the file it came from.  Attributes (`name`, `roles`, `goals`, ...) are those of the resolved one."""
+
+    def __init__(self, text: str | bytes, file: str = "organization") -> None:
+        """From a file's content; raises OrganizationInvalid with every problem in it."""
+        self.text = text
+        self.resolved: Resolved = parse(text, file)
+
+    @classmethod
+    def load(cls, path: str | Path, *, warn: list[str] | None = None) -> Organization:
+        """From a file, or by the name of a built-in one.  `warn` collects what is odd but legal.
+
+        Raises OrganizationInvalid with every problem in it.
+        """
+        file = find_organization(path)
+        loaded = cls.__new__(cls)
+        loaded.resolved = load(file, warn=warn)
+        loaded.text = file.read_bytes()
+        return loaded
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("resolved", "text"):  # not set yet, while it is being unpickled
+            raise AttributeError(name)
+        return getattr(self.resolved, name)
+
+    def __repr__(self) -> str:
+        return f"Organization({self.resolved.name!r}, {len(self.resolved.roles)} roles)"
+
+
+def begin(
+    org: Organization,
+    *,
+    out: Path | None,
+    backbone: str | Backbone,
+    seed: int,
+    until: str,
+    base_url: str | None,
+    prompts: Sequence[Path],
+    assign: Literal["match", "model"],
+    incidents: Sequence[Path],
+    limit: int,
+    patience: float,
+    tags: Mapping[str, str],
+    extra: Sequence[Mapping[str, Json]] = (),
+) -> tuple[RunFolder, Backbone]:
+    """Check everything that was given, then make the run's folder.  `extra` are incidents that come from no file."""
+    resolved = org.resolved
+    calendar = WorkCalendar(resolved.calendar)
+    calendar.boundary(until)
+    answering = _backbone(backbone, base_url)
+    laid = [shipped("prompts"), *(_prompt_folder(p) for p in prompts)]
+    PromptBook.load(*laid)
+    population = Population.sample(resolved, seed)
+    payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
+    config = RunConfig(
+        organization=resolved.name,
+        seed=seed,
+        until=until,
+        backbone=backbone if isinstance(backbone, str) else answering.name,
+        base_url=base_url,
+        limit=limit,
+        assign=assign,
+        patience=patience,
+        tags=dict(tags),
+        segments=(Segment(backbone=answering.name),),
+    )
+    folder = RunFolder.create(
+        out if out is not None else default_path(resolved.slug, seed),
+        config=config,
+        organization_text=org.text,
+        prompts_dirs=laid,
+        population_json=population.to_json(),
+        injections=Injection.name([*payloads, *extra]),
+    )
+    return folder, answering
+
+
+def resume(
+    folder: RunFolder,
+    *,
+    until: str | None = None,
+    base_url: str | None = None,
+    limit: int | None = None,
+    patience: float | None = None,
+    observe: Callable[[Progress], None] | None = None,
+) -> tuple[RunFolder, Outcome]:
+    """Continue a run; what is None stays as the run was told before."""
+    given = {"until": until, "base_url": base_url, "limit": limit, "patience": patience}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if until is not None:
+        _not_behind(folder, until)
+    answering = _backbone(folder.config.backbone, base_url or folder.config.base_url)
+    with folder.lock():
+        folder = folder.with_config(**changes)
+        return folder, _within(folder, answering, observe)
+
+
+def drive(folder: RunFolder, backbone: Backbone, *, observe: Callable[[Progress], None] | None = None) -> Outcome:
+    """Run a folder to its horizon while holding it."""
+    with folder.lock():
+        return _within(folder, backbone, observe)
+
+
+def inject(folder: RunFolder, file: Path, *, at: str | None = None) -> list[str]:
+    """Put the incidents of a file into a run, live or before it is resumed; returns their ids.
+
+    `at` (week:14, quarter:2 or a date) counts for those that name no time of their own.  Raises IncidentInvalid for the file, RunRefused
+    for a run that is over and for a time that has passed.
+    """
+    org = folder.organization()
+    calendar = WorkCalendar(org.calendar)
+    payloads = load_incidents(file, org, folder.population(), calendar)
+    now = status(folder)
+    if now.week >= len(calendar.weeks):
+        raise RunRefused(f"{folder.path}: the run is finished, its year is over. {_FORK}")
+    if at is not None:
+        payloads = [payload if payload.get("tick") is not None else {**payload, "tick": calendar.tick_of(at)} for payload in payloads]
+    for payload in payloads:
+        tick = payload.get("tick")
+        if tick is None and now.finished:
+            raise RunRefused(
+                f"{folder.path}: the run is finished, it has reached its horizon {folder.config.until}. {_FORK} To let an incident happen "
+                f"in a continuation, say when with --at week:{now.week + 1} or later, then 'taskweave resume {folder.path} --until year'."
+            )
+        if tick is not None and tick <= now.tick:
+            raise RunRefused(
+                f"{payload['title']!r} is meant for {calendar.moment(tick * calendar.day_minutes)[:10]}, which is past: "
+                f"{folder.path} stands at {now.date}. {_FORK}"
+            )
+    return [folder.send(payload, known=now.injections) for payload in payloads]
+
+
+def ending(outcome: Outcome) -> type[Stopped] | None:
+    """The exception class that says why a run ended before its horizon; None where it reached it."""
+    return ENDINGS.get(outcome.stop, Stopped) if outcome.stop is not None else None
+
+
+def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None) -> Outcome:
+    """The simulation itself, on a loop of its own: in a thread where this one has a running loop (a notebook)."""
+    inbox = Inbox(folder.inbox)
+    inbox.forget_controls()
+    until = WorkCalendar(folder.organization().calendar).boundary(folder.config.until)
+
+    async def driven() -> Outcome:
+        try:
+            return await year(
+                folder, backbone, until_week=until, limit=folder.config.limit, patience=folder.config.patience, observe=observe
+            )
+        finally:
+            # Its connections belong to this loop, which ends here.
+            if (close := getattr(backbone, "close", None)) is not None:
+                await close()
+
+    def work() -> Outcome:
+        return asyncio.run(driven())
+
+    return _in_thread(work, stop=lambda: inbox.control("stop")) if _in_a_loop() else work()
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome:
+    """Run `work` in a thread and wait.  An interrupt asks it to stop, and waits until what is in flight is journaled."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="taskweave") as threads:
+        running = threads.submit(work)
+        while True:
+            try:
+                return running.result()
+            except KeyboardInterrupt:
+                stop()
+
+
+def _backbone(given: str | Backbone, base_url: str | None) -> Backbone:
+    if not isinstance(given, str):
+        return given
+    from taskweave.backbones import backbone
+
+    return backbone(given, base_url=base_url)
+
+
+def _prompt_folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise BadInput(f"{path}: there is no such folder of prompts. 'taskweave new DIR' makes one with copies of the shipped prompts.")
+    if not any(path.glob("*.md")):
+        raise BadInput(f"{path}: no prompt lies there (no *.md). 'taskweave new DIR' makes a folder with copies of the shipped prompts.")
+    return path
+
+
+def _not_behind(folder: RunFolder, until: str) -> None:
+    week = WorkCalendar(folder.organization().calendar).boundary(until)
+    reached = status(folder).week
+    if week < reached:
+        raise BadInput(f"--until {until}: that is week {week}, and {folder.path} has closed week {reached}. Name a later horizon, or none.")

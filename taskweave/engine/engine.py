@@ -1,0 +1,417 @@
+"""The driver: works resolve from the journal or a backbone, the clock moves, and the order of answers changes nothing.
+
+Entry point: `Engine.launch` for SimPy processes, `Engine.drive` for whoever runs them.  One coroutine does everything: it takes an
+event from the clock, steps what became ready, commits what came back, sends what may be sent.  Works are stepped here and
+never inside a SimPy event, so their failures, and a provider's, do not pass through SimPy.
+Recovery is re-execution: what the journal holds is not asked again.  Nothing here knows what a run is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CoroutineType
+from typing import Any
+
+from taskweave.engine.clock import Clock
+from taskweave.engine.gateway import Gateway, Pacing, completed, storable
+from taskweave.engine.journal import Journal, Landed, Outcome
+from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
+from taskweave.errors import DiskFull, Divergence, EngineFault
+from taskweave.records import Backbone, Json
+
+EVENTS_A_TURN = 64  # so many clock events, at most, between two looks at answers and signals
+STEPS_A_TURN = 1000  # so many works likewise
+LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineStats:
+    """How far an engine is.  Tokens are of all answers that this run rests on so far, replayed ones included.
+
+    `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer was never seen,
+    `elapsed` seconds since this engine began to drive.
+    """
+
+    asked: int = 0
+    replayed: int = 0
+    paid: int = 0
+    in_flight: int = 0
+    queued: int = 0
+    retries: int = 0
+    lost: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    elapsed: float = 0.0
+
+
+class Engine:
+    """One run's concurrency.
+
+    `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is
+    called about every twentieth of a second.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage,
+    refused, disk, divergence, error; None: it did not) and `cause` says so in words.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        backbone: Backbone,
+        seed: int,
+        inbox: Path,
+        limit: int = 16,
+        patience: float = 600.0,
+        observe: Callable[[EngineStats], None] | None = None,
+        pacing: Pacing | None = None,
+    ) -> None:
+        self.journal = journal
+        self.seed = seed
+        self.inbox = inbox
+        self.stop: str | None = None
+        self.cause = ""
+        self._observe = observe
+        self._gateway = Gateway(
+            journal=journal, backbone=backbone, limit=limit, patience=patience, pacing=pacing or Pacing(), halt=self.halt, stir=self._stir
+        )
+        self._sites: set[str] = set()
+        self._open: dict[str, Work] = {}
+        self._ready: deque[tuple[Work, Any]] = deque()
+        self._looked_up: list[Landed] = []
+        self._in_turn: list[Landed] = []
+        self._awake = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._began = 0.0
+        self._trouble: BaseException | None = None
+        self._asked = self._replayed = self._paid = self._prompt_tokens = self._completion_tokens = 0
+
+    # ---------------------------------------------------------------- for SimPy processes
+    def launch(
+        self,
+        site: str,
+        work: WorkFunction,
+        needs: Iterable[Promise] = (),
+        *,
+        due: Due = (0, 0),
+        draw: int = 0,
+        reads: Promise | None = None,
+    ) -> Promise:
+        """Promise the value of `work(context, *values of needs)`, which starts when its needs have resolved.
+
+        `site` says where in the run this is and is used once; `due` orders requests (which seal needs it, then simulated time);
+        `draw` > 0 asks again; `reads` is the closed week whose rows its look-ups may see.
+        """
+        if not site or "\0" in site:
+            raise EngineFault(f"{site!r} is no site: it must be a path without NUL")
+        if site in self._sites:
+            raise EngineFault(f"the site {site!r} was launched twice; a repetition needs a number of its own (`:formulate.2`)")
+        self._sites.add(site)
+        promise = Promise(site)
+        named = tuple(needs)
+        made = Work(promise, work, named, Context(site, seed=self.seed, draw=draw, reads=reads is not None), due)
+        for need in named if reads is None else (*named, reads):
+            if not need._resolved:
+                made.missing += 1
+                need._waiting.append(made)
+        self._open[site] = made
+        if not made.missing:
+            self._ready.append((made, None))
+        return promise
+
+    def given(self, value: Any) -> Promise:
+        """A promise that is kept already, for a need that was known from the start."""
+        promise = Promise("")
+        promise._value, promise._resolved, promise._passed = value, True, True
+        return promise
+
+    def value_of(self, promise: Promise) -> Any:
+        """The value of a promise that has resolved, without a barrier: for works that gather rows, never for control flow."""
+        if not promise._resolved:
+            raise EngineFault(f"{promise.site!r} has not resolved; name it among the needs")
+        return promise._value
+
+    def random(self, purpose: str, site: str) -> random.Random:
+        """The generator of one purpose at one site."""
+        return keyed_random(self.seed, purpose, site)
+
+    # ---------------------------------------------------------------- for the driver's owner
+    @property
+    def stats(self) -> EngineStats:
+        gateway = self._gateway
+        return EngineStats(
+            asked=self._asked,
+            replayed=self._replayed,
+            paid=self._paid,
+            in_flight=gateway.in_flight,
+            queued=gateway.queued,
+            retries=gateway.retries,
+            lost=self.journal.lost + gateway.cancelled,
+            prompt_tokens=self._prompt_tokens,
+            completion_tokens=self._completion_tokens,
+            elapsed=self._loop.time() - self._began if self._loop else 0.0,
+        )
+
+    def halt(self, why: str, cause: str = "") -> None:
+        """End the run before its horizon: nothing more is sent, what is in flight is waited for and journaled.  The first reason stays."""
+        if self.stop is None:
+            self.stop, self.cause = why, cause
+            self._gateway.close()
+        self._stir()
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does, from any thread: once drains and stops, twice gives up what is in flight."""
+        if self._loop is None:
+            self._interrupted()
+        else:
+            self._loop.call_soon_threadsafe(self._interrupted)
+
+    async def drive(self, clock: Clock) -> None:
+        """Run until the clock halts or has nothing left, or until `halt`.
+
+        Raises what a process or a work raises (Divergence among them), what a backbone raises beside Transient and Refused,
+        and EngineFault when something waits that nothing will resolve.  In every case in-flight answers are journaled first.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        watcher: asyncio.Task[None] | None = None
+        with self._signals():
+            try:
+                self.journal.begin_session()
+                watcher = asyncio.create_task(self._watch())
+                watcher.add_done_callback(self._watcher_ended)
+                await self._run(clock)
+            except DiskFull as full:
+                self.halt("disk", str(full))
+            except asyncio.CancelledError:
+                self.halt("interrupted", "cancelled")
+                raise
+            except Divergence as trouble:
+                self.halt("divergence", str(trouble))
+                raise
+            except BaseException as trouble:
+                self.halt("error", f"{type(trouble).__name__}: {trouble}")
+                raise
+            finally:
+                await self._wind_up(watcher)
+                self._loop = None
+        unseen = self._trouble or self._gateway.fault
+        if unseen is not None:
+            raise unseen
+
+    # ---------------------------------------------------------------- the loop
+    async def _run(self, clock: Clock) -> None:
+        events = 0
+        while self.stop is None and not clock.over:
+            if self._gateway.paused:
+                self._turn()
+                await self._stirred()
+            elif (promise := clock.held) is not None:
+                # The barrier was reached: nothing else may move until its promise is there.
+                await self._until(promise)
+                if self.stop is None:
+                    clock.release()
+            else:
+                clock.step()
+                for _ in range(min(len(self._ready), STEPS_A_TURN)):
+                    self._step(*self._ready.popleft())
+                events += 1
+                if events % EVENTS_A_TURN == 0:
+                    # Not at every event: what was launched meanwhile is written and sent as one batch.
+                    self._turn()
+                    await asyncio.sleep(0)
+        # Also what no seal needs, as work that spills over the horizon: a finished run re-executes without a single request.
+        await self._until(None)
+
+    async def _until(self, promise: Promise | None) -> None:
+        """Turn until the promise has resolved, or all have; EngineFault when nothing is left that could bring it about."""
+        while self.stop is None:
+            self._turn()
+            if not self._open if promise is None else promise._resolved:
+                return
+            if self._gateway.idle and not self._ready:
+                raise EngineFault(self._deadlock("the end of the run" if promise is None else repr(promise.site)))
+            await self._stirred()
+
+    async def _stirred(self) -> None:
+        if self._awake.is_set():
+            await asyncio.sleep(0)  # an event that is set would be waited for without a look at signals
+        else:
+            await self._awake.wait()
+
+    def _turn(self) -> None:
+        """Journal what came back, step what is ready, send what may be sent: all that is written in one commit.
+
+        Sends are tasks, which begin after this has returned; if the commit fails, they never do.
+        """
+        self._in_turn = []
+        try:
+            with self.journal.joined():
+                self._turned()
+        except DiskFull:
+            self._gateway.cancel()
+            # Rolled back with the attempts that did not fit: what was paid is tried once more by itself.
+            self._gateway.landed = self._in_turn + self._gateway.landed
+            self._paid -= sum(item.attempt is not None for item in self._in_turn)
+            raise
+
+    def _turned(self) -> None:
+        self._awake.clear()
+        steps = 0
+        while self.stop is None and (self._ready or self._looked_up or self._gateway.landed or self._gateway.ended):
+            self._commit()
+            while self._ready and steps < STEPS_A_TURN:
+                self._step(*self._ready.popleft())
+                steps += 1
+            if steps >= STEPS_A_TURN:
+                self._stir()
+                break
+        self._gateway.pump()
+
+    def _commit(self) -> None:
+        """Journal what has landed, before any work sees it."""
+        gateway = self._gateway
+        landed = gateway.landed + self._looked_up
+        if not landed and not gateway.ended:
+            return
+        self.journal.land(landed, gateway.ended)
+        gateway.landed, gateway.ended, self._looked_up = [], [], []
+        self._in_turn += landed
+        for item in landed:
+            self._paid += item.attempt is not None
+            assert item.ask.work is not None
+            self._ready.append((item.ask.work, self._seen(item.ask, item.outcome)))
+
+    def _step(self, work: Work, value: Any) -> None:
+        """Run a work up to its next ask that the journal does not answer, or to its end."""
+        site = work.promise.site
+        if work.coroutine is None:
+            made = work.function(work.context, *[need._value for need in work.needs])
+            if not isinstance(made, CoroutineType):
+                raise EngineFault(f"{site!r}: a work is an async function, {work.function!r} returned {made!r}")
+            work.coroutine = made
+        while True:
+            try:
+                ask = work.coroutine.send(value)
+            except StopIteration as end:
+                self._resolve(work, end.value)
+                return
+            if type(ask) is not Ask:
+                raise EngineFault(f"{site!r}: a work may await only its context, not {ask!r}")
+            self._asked += 1
+            outcome = self.journal.outcome(ask.key)
+            if outcome is None:
+                ask.work = work
+                if ask.answer is None:
+                    self._gateway.submit(ask, work.due)
+                else:
+                    self._looked_up.append(Landed(ask, Outcome(storable({"answer": ask.answer(), "latency": 0.0}))))
+                return
+            self._replayed += 1
+            value = self._seen(ask, outcome)
+
+    def _seen(self, ask: Ask, outcome: Outcome) -> tuple[Any, float]:
+        """What a work is resumed with: always read back from the journaled form, so that a first run sees what a second will."""
+        self._prompt_tokens += outcome.prompt_tokens
+        self._completion_tokens += outcome.completion_tokens
+        value: Json = json.loads(outcome.value)
+        return completed(value) if ask.kind == COMPLETE else (value["answer"], value["latency"])
+
+    def _resolve(self, work: Work, value: Any) -> None:
+        promise = work.promise
+        promise._value, promise._resolved = value, True
+        del self._open[promise.site]
+        # A queue, not recursion: a chain of works that are all journaled must not overflow the stack.
+        for waiting in promise._waiting:
+            waiting.missing -= 1
+            if not waiting.missing:
+                self._ready.append((waiting, None))
+        promise._waiting = []
+        work.needs = ()
+
+    def _deadlock(self, what: str) -> str:
+        stuck = sorted(self._open)
+        works = "; ".join(f"{s!r} waits for {sorted(n.site for n in self._open[s].needs if not n._resolved)}" for s in stuck[:3])
+        return (
+            f"deadlock: {what} is waited for, nothing is in flight, and {len(stuck)} works are open"
+            f"{': ' + works if works else ''}; a need must be a promise of this engine, launched before"
+        )
+
+    # ---------------------------------------------------------------- the outside
+    def _stir(self) -> None:
+        self._awake.set()
+
+    def _interrupted(self) -> None:
+        if self.stop is not None:
+            self._gateway.cancel()
+        self.halt("interrupted", "interrupted from outside")
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Ctrl-C and SIGTERM set a flag that is looked at between steps.  Outside the main thread signals are someone else's."""
+        loop, taken = asyncio.get_running_loop(), []
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = signal.getsignal(number)
+                with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # a loop or platform without them
+                    loop.add_signal_handler(number, self._interrupted)
+                    taken.append((number, before))
+        try:
+            yield
+        finally:
+            for number, before in taken:
+                loop.remove_signal_handler(number)
+                if before is not None:
+                    signal.signal(number, before)
+
+    async def _watch(self) -> None:
+        """Control from other processes, and progress: both are wall-clock matters and touch no simulated time."""
+        while True:
+            for file in self._controls():
+                file.unlink(missing_ok=True)
+                if file.suffix == ".stop":
+                    self.halt("stopped", "stopped from another process")
+                else:
+                    self._gateway.pause(file.suffix == ".pause")
+            if self._observe is not None:
+                self._observe(self.stats)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _controls(self) -> list[Path]:
+        if not self.inbox.is_dir():
+            return []
+        return sorted(f for f in self.inbox.iterdir() if f.suffix in (".pause", ".continue", ".stop"))
+
+    def _watcher_ended(self, watcher: asyncio.Task[None]) -> None:
+        if not watcher.cancelled() and (trouble := watcher.exception()) is not None:
+            self._trouble = trouble
+            self.halt("error", f"{type(trouble).__name__}: {trouble}")
+
+    async def _wind_up(self, watcher: asyncio.Task[None] | None) -> None:
+        """Drain, journal what was paid, say how it ended."""
+        self._gateway.close()
+        try:
+            await self._gateway.drained()
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+            for work in self._open.values():
+                if work.coroutine is not None:
+                    work.coroutine.close()
+            try:
+                self._commit()
+                self.journal.write_stop(self.stop or "finished", self.cause)
+            except DiskFull as full:
+                # What could not be written stays an attempt without an end: a loss that is counted.
+                self.halt("disk", str(full))
+            for file in self._controls():
+                file.unlink(missing_ok=True)  # meant for this engine, not for the next
+            if self._observe is not None:
+                self._observe(self.stats)

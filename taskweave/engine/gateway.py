@@ -1,0 +1,319 @@
+"""How requests reach a backbone: in which order, how many at once, how often again, and when to give up.
+
+Entry point: `Gateway`, which the engine pumps.  One heap ordered by due time, a limit, backoff with full jitter that honours
+Retry-After without holding a slot, a breaker, and patience.  It knows wall-clock time and no simulated time; what an answer
+means, and who waits for it, is not its business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from taskweave.engine.journal import Ended, Journal, Landed, Outcome
+from taskweave.engine.promises import Ask, Due
+from taskweave.errors import BadInput, EngineFault, Refused, Transient
+from taskweave.records import Backbone, Completion, Json, Request, canonical
+
+_FIELDS = ("text", "finish", "refusal", "prompt_tokens", "completion_tokens", "cached_tokens", "model", "fingerprint")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pacing:
+    """Seconds and counts of the waiting: a retry sleeps up to `base * 2 ** tries`, at most `longest`, beyond what Retry-After asks;
+    after `trip` failures in a row the breaker opens for `cool` (doubled each time, at most `longest`), then lets one probe through.
+    """
+
+    base: float = 0.5
+    longest: float = 30.0
+    trip: int = 8
+    cool: float = 1.0
+
+
+class Breaker:
+    """Keeps a provider in trouble from being hammered: after some failures in a row nothing is sent, then a single probe."""
+
+    def __init__(self, pacing: Pacing) -> None:
+        self._pacing = pacing
+        self.close()
+
+    def close(self) -> None:
+        """An answer came: all is well."""
+        self._failures = 0
+        self._cool = self._pacing.cool
+        self._open_until: float | None = None
+        self._probe: Ask | None = None
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until the next request may go, 0 for now, None while a probe is out."""
+        if self._open_until is None:
+            return 0.0
+        if self._probe is not None:
+            return None
+        return max(0.0, self._open_until - now)
+
+    def sent(self, ask: Ask) -> None:
+        if self._open_until is not None:
+            self._probe = ask
+
+    def failed(self, ask: Ask, now: float, retry_after: float) -> None:
+        self._failures += 1
+        probing = ask is self._probe
+        if probing or (self._open_until is None and self._failures >= self._pacing.trip):
+            self._open_until = now + max(self._cool, retry_after)
+            self._cool = min(self._cool * 2, self._pacing.longest)
+        if probing:
+            self._probe = None
+
+
+class Gateway:
+    """Sends what was submitted, as far as limit, breaker and pause allow.
+
+    What comes back collects in `landed` and `ended`, to be journaled by the engine; `fault` is an exception of the backbone
+    that is neither Transient nor Refused, a bug.  `halt(why, cause)` is called for outage, refused and fault, `stir()` whenever
+    there is something new.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        backbone: Backbone,
+        limit: int,
+        patience: float,
+        pacing: Pacing,
+        halt: Callable[[str, str], None],
+        stir: Callable[[], None],
+    ) -> None:
+        if limit < 1:
+            raise BadInput(f"the limit is {limit}; at least 1 request must be allowed at a time")
+        if patience < 0:
+            raise BadInput(f"the patience is {patience} s; it must be 0 or more")
+        self.limit = limit
+        self.landed: list[Landed] = []
+        self.ended: list[Ended] = []
+        self.fault: BaseException | None = None
+        self.paused = False
+        self.retries = 0
+        self.cancelled = 0
+        self._journal, self._backbone = journal, backbone
+        self._patience, self._pacing = patience, pacing
+        self._halt, self._stir = halt, stir
+        self._heap: list[tuple[Due, int, Ask]] = []
+        self._order = 0
+        self._flying: dict[asyncio.Task[tuple[Completion, float]], Ask] = {}
+        self._sleeping: set[asyncio.TimerHandle] = set()
+        self._breaker = Breaker(pacing)
+        self._breaker_timer: asyncio.TimerHandle | None = None
+        self._down_since: float | None = None
+        self._patience_timer: asyncio.TimerHandle | None = None
+        self._last_trouble = ""
+        self._closed = False
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._flying)
+
+    @property
+    def queued(self) -> int:
+        """Asks that wait for a slot, or for their next try."""
+        return len(self._heap) + len(self._sleeping)
+
+    @property
+    def idle(self) -> bool:
+        return not (self._flying or self._heap or self._sleeping or self.landed or self.ended)
+
+    def submit(self, ask: Ask, due: Due) -> None:
+        """Queue an ask; the lower `due` goes first, then the earlier."""
+        if not ask.order:
+            self._order += 1
+            ask.order = self._order
+            assert ask.request is not None, "only requests are sent; look-ups are answered here"
+            ask.estimate = reserve(ask.request)
+        heapq.heappush(self._heap, (due, ask.order, ask))
+
+    def pump(self) -> None:
+        """Send what may be sent; the attempts are committed, all in one transaction, before the first request leaves."""
+        if self._closed or self.paused or not self._heap:
+            return
+        loop = asyncio.get_running_loop()
+        batch: list[Ask] = []
+        while self._heap and len(self._flying) + len(batch) < self.limit:
+            wait = self._breaker.wait(loop.time())
+            if wait != 0:
+                if wait is not None and self._breaker_timer is None:
+                    self._breaker_timer = loop.call_later(wait, self._breaker_cooled)
+                break
+            ask = heapq.heappop(self._heap)[2]
+            self._breaker.sent(ask)
+            batch.append(ask)
+        if not batch:
+            return
+        for ask, attempt in zip(batch, self._journal.begin(batch), strict=True):
+            ask.tries += 1
+            task = loop.create_task(self._send(ask))
+            self._flying[task] = ask
+            task.add_done_callback(partial(self._came_back, ask, attempt))
+
+    def pause(self, paused: bool) -> None:
+        """Send nothing until further notice, or go on.  A pause is no outage: patience begins anew."""
+        self.paused = paused
+        self._answered()
+        self._stir()
+
+    def close(self) -> None:
+        """Send nothing more: what sleeps or queues is dropped, what is in flight may still come back."""
+        self._closed = True
+        for timer in (*self._sleeping, self._breaker_timer, self._patience_timer):
+            if timer is not None:
+                timer.cancel()
+        self._sleeping.clear()
+        self._heap.clear()
+
+    def cancel(self) -> None:
+        """Give up what is in flight.  It may have been billed: its attempts stay without an end."""
+        self._closed = True
+        for task in self._flying:
+            task.cancel()
+
+    async def drained(self) -> None:
+        """Wait until nothing is in flight; a cancellation of this wait cancels what is."""
+        try:
+            while self._flying:
+                await asyncio.wait(set(self._flying))
+                await asyncio.sleep(0)  # let the callbacks of what is done run
+        except asyncio.CancelledError:
+            self.cancel()
+            await asyncio.gather(*self._flying, return_exceptions=True)
+            await asyncio.sleep(0)
+            raise
+
+    # ---------------------------------------------------------------- inside
+    async def _send(self, ask: Ask) -> tuple[Completion, float]:
+        assert ask.request is not None
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        completion = await self._backbone.complete(ask.request)
+        return completion, clock() - began
+
+    def _came_back(self, ask: Ask, attempt: int, task: asyncio.Task[tuple[Completion, float]]) -> None:
+        del self._flying[task]
+        self._stir()
+        if task.cancelled():
+            self.cancelled += 1
+            if not self._closed:
+                self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone cancelled its own request"))
+            return
+        match task.exception():
+            case None:
+                completion, latency = task.result()
+                if not isinstance(completion, Completion):
+                    self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone returned {completion!r}, not a Completion"))
+                    return
+                self._recovered()
+                self.landed.append(Landed(ask, journaled(ask.request, completion, latency), attempt))
+            case Transient() as trouble:
+                self._failed(ask, attempt, trouble)
+            case Refused() as trouble:
+                self.ended.append(Ended(attempt, "refused", str(trouble)))
+                self._halt("refused", str(trouble))
+            case trouble:
+                self._failed_badly(attempt, trouble)
+
+    def _answered(self) -> None:
+        self._down_since = None
+        if self._patience_timer is not None:
+            self._patience_timer.cancel()
+            self._patience_timer = None
+
+    def _recovered(self) -> None:
+        self._answered()
+        self._breaker.close()
+        if self._breaker_timer is not None:
+            self._breaker_timer.cancel()
+            self._breaker_timer = None
+
+    def _failed(self, ask: Ask, attempt: int, trouble: Transient) -> None:
+        self.ended.append(Ended(attempt, "retry", str(trouble)))
+        self._last_trouble = str(trouble)
+        if self._closed:
+            return
+        loop = asyncio.get_running_loop()
+        self._breaker.failed(ask, loop.time(), trouble.retry_after)
+        if self._down_since is None and not self.paused:
+            self._down_since = loop.time()
+            self._patience_timer = loop.call_later(self._patience, self._patience_over)
+        if self._down_since is not None and loop.time() - self._down_since >= self._patience:
+            self._out()
+            return
+        self.retries += 1
+        # Full jitter, beyond what the provider asked for: callers that failed together must not come back together.
+        pause = trouble.retry_after + random.random() * min(self._pacing.base * 2**ask.tries, self._pacing.longest)
+        self._sleep(ask, pause)
+
+    def _sleep(self, ask: Ask, pause: float) -> None:
+        def again() -> None:
+            self._sleeping.discard(timer)
+            assert ask.work is not None
+            self.submit(ask, ask.work.due)
+            self._stir()
+
+        timer = asyncio.get_running_loop().call_later(pause, again)
+        self._sleeping.add(timer)
+
+    def _patience_over(self) -> None:
+        if not self._flying:  # else: it may be slow rather than out; its end decides
+            self._out()
+
+    def _out(self) -> None:
+        self._halt("outage", f"no answer for {self._patience:g} s; last: {self._last_trouble}")
+
+    def _breaker_cooled(self) -> None:
+        self._breaker_timer = None
+        self._stir()
+
+    def _failed_badly(self, attempt: int, trouble: BaseException) -> None:
+        self.ended.append(Ended(attempt, "fault", f"{type(trouble).__name__}: {trouble}"))
+        self.fault = self.fault or trouble
+        self._halt("error", f"{type(trouble).__name__}: {trouble}")
+
+
+# ---------------------------------------------------------------- what a call takes
+def reserve(request: Request) -> int:
+    """A call's upper bound in tokens, recorded with each attempt: no tokenizer makes more tokens than there are bytes."""
+    asked = sum(len(role.encode()) + len(text.encode()) for role, text in request.messages)
+    schema = 0 if request.schema is None else len(canonical(request.schema).encode())
+    return asked + schema + request.sampling.max_tokens
+
+
+def journaled(request: Request | None, completion: Completion, latency: float) -> Outcome:
+    """A completion in the form that is journaled, with its tokens: the provider's count, else bytes / 4 rounded up."""
+    fields: dict[str, Json] = {name: value for name in _FIELDS if (value := getattr(completion, name)) is not None}
+    fields["latency"] = round(latency, 4)
+    prompt, answer = completion.prompt_tokens, completion.completion_tokens
+    if prompt is None:
+        prompt = _tokens(sum(len(text.encode()) for _, text in request.messages)) if request else 0
+    if answer is None:
+        answer = _tokens(len((completion.text or completion.refusal or "").encode("utf-8", "replace")))
+    return Outcome(storable(fields), prompt, answer)
+
+
+def storable(value: Json) -> str:
+    """A value as JSON that can be stored as UTF-8.  A lone half of a surrogate pair, which some providers send, becomes U+FFFD."""
+    text = canonical(value)
+    if not text.isascii():
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def completed(value: Json) -> tuple[Completion, float]:
+    """A journaled completion and its latency in seconds."""
+    return Completion(**({"text": None} | {name: value[name] for name in _FIELDS if name in value})), float(value["latency"])
+
+
+def _tokens(size: int) -> int:
+    return -(-size // 4)

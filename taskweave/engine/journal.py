@@ -1,0 +1,304 @@
+"""What has happened, on disk: outcomes, attempts and their ends, ticks, injections, closed weeks, stops.  All of it is append-only.
+
+Entry points: `Journal`, the engine's one writing connection, and `JournalReader` (in `reader.py`) for everyone else.
+Every commit comes before its effect is seen: an attempt before the request leaves, an outcome before a work goes on.
+Nothing here knows what a work does with an outcome; rows of a run that people read are the pool's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from taskweave.engine.promises import Ask
+from taskweave.engine.reader import Injection, JournalReader
+from taskweave.engine.store import Transaction, leave_wal, named, named_trouble, open_for_writing
+from taskweave.errors import BadInput, DiskFull, Divergence, RunRefused
+from taskweave.records import Json, Request, canonical
+
+__all__ = ["Ended", "Injection", "Journal", "JournalReader", "Landed", "Outcome"]
+
+OUTCOME = "outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an ask came to: its value as JSON text, and the tokens it took (reported, else by the rule bytes / 4)."""
+
+    value: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """An outcome that has arrived and is not yet journaled; `attempt` is None for a look-up, which is answered here."""
+
+    ask: Ask
+    outcome: Outcome
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An attempt that closed without an outcome: `how` is one word (retry, refused, fault), `why` the provider's words."""
+
+    attempt: int
+    how: str
+    why: str
+
+
+class Journal:
+    """The writing side.  `create` makes a new journal (BadInput where there is one), otherwise an existing one is opened.
+
+    `lost` counts the attempts of earlier sessions that no end closes, `last_tick` is the latest committed tick (-1: none),
+    `weeks` the number of closed weeks.  DiskFull, BadInput (damaged, foreign, newer) come from any method that touches the file.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        self._db = open_for_writing(path, create=create)
+        self._texts: set[bytes] = set()
+        self._outer: Transaction | None = None
+        with named_trouble(path):
+            self.lost = self._count("SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends)")
+            self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
+            self.weeks = self._count("SELECT count(*) FROM weeks")
+            self._attempt = self._count("SELECT coalesce(max(id), 0) FROM attempts")
+            self._session = self._count("SELECT coalesce(max(seq), 0) FROM sessions")
+
+    # ---------------------------------------------------------------- asks
+    def outcome(self, key: str) -> Outcome | None:
+        """What was journaled under a key."""
+        try:
+            row = self._db.execute("SELECT value, prompt_tokens, completion_tokens FROM outcomes WHERE key = ?", (key,)).fetchone()
+        except sqlite3.DatabaseError as trouble:
+            raise named(self.path, trouble) from trouble
+        return None if row is None else Outcome(*row)
+
+    def begin(self, asks: Sequence[Ask]) -> range:
+        """Write an attempt for each ask, and what it asks; to be called before anything is sent.  Returns the attempts' ids."""
+        first = self._attempt + 1
+        ids = range(first, first + len(asks))
+        fresh = [ask for ask in asks if ask.tries == 0]
+        with self._transaction():
+            added = self._write_requests(fresh)
+            self._db.executemany(
+                "INSERT INTO attempts(id, key, est) VALUES (?, ?, ?)",
+                [(attempt, ask.key, ask.estimate) for attempt, ask in zip(ids, asks, strict=True)],
+            )
+        self._texts |= added
+        self._attempt = ids[-1] if asks else self._attempt
+        return ids
+
+    def land(self, landed: Sequence[Landed], ended: Sequence[Ended] = ()) -> None:
+        """Write outcomes, the ends of their attempts, and the ends of attempts without one, in a single transaction."""
+        with self._transaction():
+            added = self._write_requests([item.ask for item in landed if item.attempt is None])
+            self._db.executemany(
+                "INSERT INTO outcomes(key, site, ordinal, draw, kind, value, prompt_tokens, completion_tokens)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (a.key, a.site, a.ordinal, a.draw, a.kind, o.value, o.prompt_tokens, o.completion_tokens)
+                    for a, o in ((item.ask, item.outcome) for item in landed)
+                ],
+            )
+            self._db.executemany(
+                "INSERT INTO ends(attempt, how, why) VALUES (?, ?, ?)",
+                [(item.attempt, OUTCOME, "") for item in landed if item.attempt is not None]
+                + [(item.attempt, item.how, item.why) for item in ended],
+            )
+        self._texts |= added
+
+    # ---------------------------------------------------------------- ticks and injections
+    def tick(self, n: int, inbox: Path) -> list[Injection]:
+        """The injections of tick `n`, by id.  A tick that has not run takes what lies in the inbox, in one commit with its number.
+
+        A payload's own "tick" puts it off to that tick; one that has passed counts as now.  What is not a JSON object is set
+        aside as NAME.rejected with the reason in NAME.why beside it, and the run goes on.
+        """
+        if n > self.last_tick:
+            self._commit_tick(n, inbox)
+        with named_trouble(self.path):
+            rows = self._db.execute("SELECT id, tick, payload FROM injections WHERE tick = ? ORDER BY id", (n,)).fetchall()
+        return [Injection(id=name, tick=tick, payload=json.loads(payload)) for name, tick, payload in rows]
+
+    def schedule(self, id: str, tick: int, payload: dict[str, Json]) -> None:
+        """Put an injection down for a tick that has not run; the same one twice is one."""
+        if tick <= self.last_tick:
+            raise RunRefused(f"{id}: tick {tick} has run already (the run is at {self.last_tick}); fork the run before it")
+        with self._transaction():
+            if (why := self._add_injection(id, tick, canonical(payload))) is not None:
+                raise BadInput(f"{id}: {why}")
+
+    def _commit_tick(self, n: int, inbox: Path) -> None:
+        files = sorted(f for f in inbox.glob("*.json") if not f.name.startswith(".")) if inbox.is_dir() else []
+        taken: list[Path] = []
+        refused: list[tuple[Path, str]] = []
+        with self._transaction():
+            for file in files:
+                why: str | None
+                try:
+                    payload = _read_object(file)
+                    why = self._add_injection(file.stem, max(n, payload.get("tick", n)), canonical(payload))
+                except BadInput as trouble:
+                    why = str(trouble)
+                if why is None:
+                    taken.append(file)
+                else:
+                    refused.append((file, why))
+                    self._db.execute("INSERT INTO rejected(name, why, tick) VALUES (?, ?, ?)", (file.name, why, n))
+            self._db.execute("INSERT INTO ticks(tick) VALUES (?)", (n,))
+        self.last_tick = n
+        # Only now: a crash before this line leaves the files, and their names say that they were taken.
+        for file in taken:
+            with contextlib.suppress(OSError):
+                file.unlink()
+        for file, why in refused:
+            with contextlib.suppress(OSError):
+                file.with_suffix(".why").write_text(why + "\n", encoding="utf-8")
+                file.rename(file.with_suffix(".rejected"))
+
+    def _add_injection(self, id: str, tick: int, payload: str) -> str | None:
+        """Add it unless it is there; returns why it cannot be, where another one has its name."""
+        row = self._db.execute("SELECT payload, tick FROM injections WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            self._db.execute("INSERT INTO injections(id, tick, payload) VALUES (?, ?, ?)", (id, tick, payload))
+        elif row[0] != payload:
+            return f"another injection named {id!r} was taken for tick {row[1]}; give this one a name of its own"
+        return None
+
+    # ---------------------------------------------------------------- weeks, sessions, stops
+    def close_week(self, week: int, digest: str, facts: dict[str, Json]) -> None:
+        """Write a closed week down; Divergence where the journal holds another digest for it.  Nothing is overwritten."""
+        with named_trouble(self.path):
+            row = self._db.execute("SELECT digest FROM weeks WHERE week = ?", (week,)).fetchone()
+        if row is not None:
+            if row[0] != digest:
+                raise Divergence(
+                    f"{self.path}: week {week} was closed with digest {row[0][:12]} and re-executed to {digest[:12]}: "
+                    "the code, an input or the journal has changed since; nothing was overwritten. "
+                    "Resume with what the run was made with, or start a new run"
+                )
+            return
+        with self._transaction():
+            self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
+        self.weeks += 1
+
+    def begin_session(self) -> None:
+        """An engine begins to drive: attempts from here on are its own."""
+        with self._transaction():
+            cursor = self._db.execute("INSERT INTO sessions(first_attempt) VALUES (?)", (self._attempt + 1,))
+            self._session = int(cursor.lastrowid or 0)
+
+    def write_stop(self, why: str, cause: str) -> None:
+        """How this session ended: "finished", or the reason and the cause in words."""
+        with self._transaction():
+            self._db.execute("INSERT INTO stops(session, why, cause, week) VALUES (?, ?, ?, ?)", (self._session, why, cause, self.weeks))
+
+    def close(self) -> None:
+        """Leave WAL mode, so that the folder can be copied and opened read-only, and close."""
+        try:
+            with named_trouble(self.path):
+                leave_wal(self._db)
+        finally:
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, trouble: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- inside
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[None]:
+        """One commit for all that is written in the block: what landed, and the attempts that follow from it.
+
+        Whoever sends does so after the block.  A failure that is not the file's own leaves what was written committed.
+        """
+        self._outer = Transaction(self._db, self.path)
+        trouble: BaseException | None = None
+        try:
+            yield
+        except BaseException as raised:
+            trouble = raised
+            raise
+        finally:
+            outer, self._outer = self._outer, None
+            if self._db.in_transaction:
+                of_file = isinstance(trouble, sqlite3.DatabaseError | DiskFull)
+                outer.__exit__(type(trouble) if of_file else None, trouble if of_file else None, None)
+
+    def _transaction(self) -> contextlib.AbstractContextManager[None]:
+        if self._outer is None:
+            return Transaction(self._db, self.path)
+        if not self._db.in_transaction:
+            self._outer.__enter__()
+        return named_trouble(self.path)
+
+    def _count(self, query: str) -> int:
+        return int(self._db.execute(query).fetchone()[0])
+
+    def _write_requests(self, asks: Sequence[Ask]) -> set[bytes]:
+        """What was asked, texts once each.  Returns the texts added, to be remembered when the transaction has held."""
+        texts: dict[bytes, str] = {}
+        self._db.executemany(
+            "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [self._request_row(ask, texts) for ask in asks]
+        )
+        self._db.executemany(
+            "INSERT OR IGNORE INTO texts(hash, body) VALUES (?, ?)",
+            [(mark.hex(), zlib.compress(text.encode(), 1)) for mark, text in texts.items()],
+        )
+        return set(texts)
+
+    def _request_row(self, ask: Ask, texts: dict[bytes, str]) -> tuple[str | int | None, ...]:
+        place = (ask.key, ask.site, ask.ordinal, ask.draw, ask.kind)
+        request = ask.request
+        if request is None:
+            return (*place, None, None, None, None, None, None, canonical([["question", self._store(ask.question, texts)]]))
+        messages = canonical([[role, self._store(text, texts)] for role, text in request.messages])
+        schema = None if request.schema is None else self._store(canonical(request.schema), texts)
+        sampling = _sampling(request)
+        return (*place, request.prompt, request.version, request.backbone, request.seed, sampling, schema, messages)
+
+    def _store(self, text: str, texts: dict[bytes, str]) -> str:
+        mark = hashlib.sha256(text.encode()).digest()
+        if mark not in self._texts:
+            texts[mark] = text
+        return mark.hex()
+
+
+def _sampling(request: Request) -> str:
+    return canonical({"max_tokens": request.sampling.max_tokens, "temperature": request.sampling.temperature})
+
+
+def _read_object(file: Path) -> dict[str, Json]:
+    """A JSON object, with "tick" a whole number where it is named; BadInput with the reason otherwise."""
+
+    def no_constant(name: str) -> Json:
+        raise ValueError(f"{name} is not JSON")
+
+    try:
+        value = json.loads(file.read_bytes().decode("utf-8-sig"), parse_constant=no_constant)
+        canonical(value).encode()
+    except OSError as trouble:
+        raise BadInput(f"the file cannot be read: {trouble.strerror}") from trouble
+    except UnicodeError as trouble:
+        raise BadInput(f"the file is not UTF-8 text: {trouble}") from trouble
+    except (ValueError, RecursionError) as trouble:
+        raise BadInput(f"the file is not JSON: {trouble}") from trouble
+    if not isinstance(value, dict):
+        raise BadInput(f"the file must hold one JSON object, not {type(value).__name__}")
+    tick = value.get("tick", 0)
+    if not isinstance(tick, int) or isinstance(tick, bool) or not -(2**62) < tick < 2**62:
+        raise BadInput(f"'tick' must be the number of a working day, not {tick!r}")
+    return value

@@ -1,0 +1,265 @@
+"""What a journal tells other processes: counts, tokens by prompt, closed weeks, stops, and each call of a site as it was asked.
+
+Entry point: `JournalReader`, also while an engine writes the file.  It never writes and never blocks the engine.
+Whether an engine is alive is not in the file: who asks for the run's lock knows that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from taskweave.engine.store import named_trouble, open_for_reading
+from taskweave.records import Json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Injection:
+    """Something a person put into the run; `id` is the name of the file it came in, `tick` the working day that took it."""
+
+    id: str
+    tick: int
+    payload: dict[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """A journal in numbers.
+
+    `outcomes` by kind; `ended` by how (outcome, retry, refused, fault); `lost` attempts of earlier sessions, and `open` ones of the
+    last session: in flight while an engine holds the run, lost otherwise.  `lost_tokens` and `open_tokens` are their upper bounds.
+    """
+
+    outcomes: dict[str, int]
+    inherited: int
+    attempts: int
+    ended: dict[str, int]
+    lost: int
+    lost_tokens: int
+    open: int
+    open_tokens: int
+    ticks: int
+    injections: int
+    rejected: int
+    weeks: int
+    sessions: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptUse:
+    """What one version of one prompt has taken; `inherited` outcomes were paid by the run that this one is a fork of."""
+
+    prompt: str
+    version: int
+    backbone: str
+    calls: int
+    inherited: int
+    prompt_tokens: int
+    completion_tokens: int
+    inherited_prompt_tokens: int
+    inherited_completion_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClosedWeek:
+    week: int
+    digest: str
+    facts: dict[str, Json]
+    at: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    """How a session ended; `current` is False where a later session has begun (it runs, or was killed)."""
+
+    why: str
+    cause: str
+    week: int
+    at: str
+    current: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    name: str
+    why: str
+    tick: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One sending.  `how` and `ended` are None where no end closes it: in flight, or lost."""
+
+    id: int
+    est: int
+    at: str
+    how: str | None
+    why: str
+    ended: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One ask of a work: what was asked, each attempt and its end, and the outcome (None: there is none yet).
+
+    A look-up has its question as the only message, no prompt, no sampling and no attempts.
+    """
+
+    key: str
+    site: str
+    ordinal: int
+    draw: int
+    kind: str
+    prompt: str | None
+    version: int | None
+    backbone: str | None
+    seed: int | None
+    messages: tuple[tuple[str, str], ...]
+    sampling: dict[str, Json] | None
+    schema: dict[str, Json] | None
+    attempts: tuple[Attempt, ...]
+    outcome: Json
+    answered: str | None
+    inherited: bool
+
+
+class JournalReader:
+    """The reading side, for other processes: never writes, never blocks the engine, sees what has been committed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db = open_for_reading(path)
+
+    def counts(self) -> Counts:
+        """Everything countable, from one moment."""
+        with self._moment():
+            first = self._number("SELECT coalesce(max(first_attempt), 0) FROM sessions")
+            loose = "FROM attempts WHERE id NOT IN (SELECT attempt FROM ends) AND id"
+            return Counts(
+                outcomes=dict(self._db.execute("SELECT kind, count(*) FROM outcomes GROUP BY kind ORDER BY kind")),
+                inherited=self._number("SELECT count(*) FROM outcomes WHERE inherited"),
+                attempts=self._number("SELECT count(*) FROM attempts"),
+                ended=dict(self._db.execute("SELECT how, count(*) FROM ends GROUP BY how ORDER BY how")),
+                lost=self._number(f"SELECT count(*) {loose} < ?", first),
+                lost_tokens=self._number(f"SELECT coalesce(sum(est), 0) {loose} < ?", first),
+                open=self._number(f"SELECT count(*) {loose} >= ?", first),
+                open_tokens=self._number(f"SELECT coalesce(sum(est), 0) {loose} >= ?", first),
+                ticks=self._number("SELECT count(*) FROM ticks"),
+                injections=self._number("SELECT count(*) FROM injections"),
+                rejected=self._number("SELECT count(*) FROM rejected"),
+                weeks=self._number("SELECT count(*) FROM weeks"),
+                sessions=self._number("SELECT count(*) FROM sessions"),
+            )
+
+    def prompts(self) -> list[PromptUse]:
+        """Calls and tokens by prompt."""
+        rows = self._rows(
+            "SELECT r.prompt, r.version, r.backbone, count(*), sum(o.inherited), sum(o.prompt_tokens), sum(o.completion_tokens),"
+            " sum(o.prompt_tokens * o.inherited), sum(o.completion_tokens * o.inherited)"
+            " FROM outcomes o JOIN requests r USING (key) WHERE r.prompt IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        )
+        return [PromptUse(**dict(zip(PromptUse.__slots__, row, strict=True))) for row in rows]
+
+    def last_tick(self) -> int | None:
+        """The latest committed tick, None before the first."""
+        tick: int | None = self._rows("SELECT max(tick) FROM ticks")[0][0]
+        return tick
+
+    def weeks(self) -> list[ClosedWeek]:
+        return [
+            ClosedWeek(week=week, digest=digest, facts=json.loads(facts), at=at)
+            for week, digest, facts, at in self._rows("SELECT week, digest, facts, at FROM weeks ORDER BY week")
+        ]
+
+    def stops(self) -> list[Stop]:
+        """How the sessions ended, oldest first; a session that was killed has none."""
+        query = "SELECT why, cause, week, at, session = (SELECT max(seq) FROM sessions) FROM stops ORDER BY seq"
+        return [Stop(why=why, cause=cause, week=week, at=at, current=bool(current)) for why, cause, week, at, current in self._rows(query)]
+
+    def injections(self) -> list[Injection]:
+        rows = self._rows("SELECT id, tick, payload FROM injections ORDER BY tick, id")
+        return [Injection(id=name, tick=tick, payload=json.loads(payload)) for name, tick, payload in rows]
+
+    def rejected(self) -> list[Rejected]:
+        return [
+            Rejected(name=name, why=why, tick=tick) for name, why, tick in self._rows("SELECT name, why, tick FROM rejected ORDER BY seq")
+        ]
+
+    def sites(self) -> list[str]:
+        """Every site that has asked something, sorted: for naming the nearest to one that is not there."""
+        return [site for (site,) in self._rows("SELECT DISTINCT site FROM requests ORDER BY site")]
+
+    def calls(self, site: str) -> list[Call]:
+        """All that the work at a site asked, in order; empty where it asked nothing."""
+        rows = self._rows(
+            "SELECT r.key, r.site, r.ordinal, r.draw, r.kind, r.prompt, r.version, r.backbone, r.seed, r.messages, r.sampling, r.schema,"
+            " o.value, o.at, o.inherited FROM requests r LEFT JOIN outcomes o USING (key)"
+            " WHERE r.site = ? ORDER BY r.ordinal, r.draw, r.rowid",
+            site,
+        )
+        return [
+            Call(
+                key=key,
+                site=site,
+                ordinal=ordinal,
+                draw=draw,
+                kind=kind,
+                prompt=prompt,
+                version=version,
+                backbone=backbone,
+                seed=seed,
+                messages=tuple((role, self._text(mark)) for role, mark in json.loads(messages)),
+                sampling=None if sampling is None else json.loads(sampling),
+                schema=None if schema is None else json.loads(self._text(schema)),
+                attempts=self._attempts(key),
+                outcome=None if value is None else json.loads(value),
+                answered=at,
+                inherited=bool(inherited),
+            )
+            for key, site, ordinal, draw, kind, prompt, version, backbone, seed, messages, sampling, schema, value, at, inherited in rows
+        ]
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, trouble: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- inside
+    def _attempts(self, key: str) -> tuple[Attempt, ...]:
+        rows = self._rows(
+            "SELECT a.id, a.est, a.at, e.how, coalesce(e.why, ''), e.at FROM attempts a LEFT JOIN ends e ON e.attempt = a.id"
+            " WHERE a.key = ? ORDER BY a.id",
+            key,
+        )
+        return tuple(Attempt(id=id, est=est, at=at, how=how, why=why, ended=ended) for id, est, at, how, why, ended in rows)
+
+    def _text(self, mark: str) -> str:
+        rows = self._rows("SELECT body FROM texts WHERE hash = ?", mark)
+        return zlib.decompress(rows[0][0]).decode()
+
+    def _rows(self, query: str, *values: str | int) -> list[tuple[Json, ...]]:
+        with named_trouble(self.path):
+            return self._db.execute(query, values).fetchall()
+
+    def _number(self, query: str, *values: str | int) -> int:
+        return int(self._db.execute(query, values).fetchone()[0])
+
+    @contextlib.contextmanager
+    def _moment(self) -> Iterator[None]:
+        """One read transaction: counts that belong together."""
+        with named_trouble(self.path):
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("COMMIT")

@@ -1,0 +1,51 @@
+"""A run as JSON Lines: one file a table, one line a row, keys sorted, UTF-8, LF.  Entry point: `export`.
+
+Equal runs give byte-identical files, except calls.jsonl, the only table with wall-clock time.  Knows nothing of other formats.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from taskweave.errors import BadInput
+from taskweave.pool.pool import Pool
+from taskweave.pool.tables import TABLES
+
+FILES = tuple(f"{table}.jsonl" for table in TABLES)
+
+
+def export(pool: Pool, out: Path) -> list[Path]:
+    """Write every table into the folder `out` (made where it is missing) and return the files, in the order of the tables.
+
+    All files come from one moment of a run that still goes on, and each appears whole.  An earlier export is replaced; a folder that
+    holds anything else is refused with BadInput, untouched.
+    """
+    _refuse_foreign(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=".building-", dir=out))
+    except OSError as error:
+        raise BadInput(f"{out}: cannot be written ({error.strerror}); name another folder") from error
+    try:
+        with pool.snapshot():
+            for table, name in zip(TABLES, FILES, strict=True):
+                with (building / name).open("w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(f"{line}\n" for line in pool.lines(table))
+        for name in FILES:
+            os.replace(building / name, out / name)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return [out / name for name in FILES]
+
+
+def _refuse_foreign(out: Path) -> None:
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise BadInput(f"{out} is a file; name a folder to export into")
+    others = sorted(entry.name for entry in out.iterdir() if entry.name not in FILES and not entry.name.startswith(".building-"))
+    if others:
+        raise BadInput(f"{out} holds {others[0]!r}, which is no part of an export; name a new or empty folder")

@@ -1,0 +1,136 @@
+"""What does an organization file leave to be filled in?  Entry point: `resolve`, for values that `validate` found sound.
+
+Roles come from the catalogue, tiers and departments from the reporting lines, the calendar from the dates that the file names.  Which
+values were given is kept, so that `show --resolved` can say so.  Refuses to draw numbers: personas belong to `population`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+
+from taskweave.org import catalogue, structure
+from taskweave.org.form import Reading
+from taskweave.org.organization import (
+    ACTIVITIES,
+    CalendarSpec,
+    CrossLink,
+    Department,
+    Goal,
+    Kpi,
+    Organization,
+    Person,
+    Role,
+    Workload,
+    slug,
+)
+from taskweave.records import Json
+
+Raw = Mapping[str, Json]
+DEFAULT_YEAR = 2026
+DEFAULT_HOURS = 8.0
+DESCRIBED = ("responsibilities", "skills", "hours", "activities", "artifacts", "tools", "subjects")
+
+
+def resolve(raw: Raw, reading: Reading) -> Organization:
+    """The organization with everything that the file left out; `reading` takes the warnings."""
+    roles = _roles(raw, reading)
+    root = next(role.title for role in roles.values() if role.reports_to is None)
+    name = raw.get("name") or _name_from(reading.file)
+    domain = raw.get("domain", "general business")
+    departments = {name: Department(head=head) for name, head in structure.heads(raw).items()}
+    _idle_links(raw, roles, reading)
+    return Organization(
+        name=name,
+        domain=domain,
+        description=raw.get("description") or _description(name, domain, roles, list(departments)),
+        calendar=calendar_spec(raw),
+        goals={name: Goal(**{"owner": root, **goal}) for name, goal in raw.get("goals", {}).items()},
+        departments=departments,
+        roles=roles,
+        people={name: Person(**person) for name, person in raw.get("people", {}).items()},
+        cross_links=tuple(CrossLink(source=source, target=target) for source, target in dict.fromkeys(raw.get("cross_links", ()))),
+        cadence=structure.cadence(raw.get("cadence", {}), max(role.tier for role in roles.values())),
+        workload=Workload(**raw.get("workload", {})),
+        activities=tuple(dict.fromkeys(raw.get("activities", ACTIVITIES))),
+        environment={name: Kpi(**kpi) for name, kpi in raw.get("environment", {}).items()},
+        given=_given(raw, reading),
+    )
+
+
+def calendar_spec(raw: Raw) -> CalendarSpec:
+    """The calendar as given; a year that nobody named starts on the first Monday of the first year in which the file has a date."""
+    given = raw.get("calendar", {})
+    start = given.get("start") or _first_monday(min((day.year for day in _dates(raw)), default=DEFAULT_YEAR))
+    holidays = {day for days in given.get("holidays", ()) for day in days}
+    return CalendarSpec(start=start, hours=given.get("hours", DEFAULT_HOURS), holidays=tuple(sorted(holidays)))
+
+
+def _dates(raw: Raw) -> list[date]:
+    goals = [goal["by"] for goal in raw.get("goals", {}).values() if "by" in goal]
+    away = [first for person in raw.get("people", {}).values() for first, _ in person.get("away", ())]
+    return goals + away + [days[0] for days in raw.get("calendar", {}).get("holidays", ())]
+
+
+def _first_monday(year: int) -> date:
+    new_year = date(year, 1, 1)
+    return new_year + timedelta(days=-new_year.weekday() % 7)
+
+
+def _name_from(file: str) -> str:
+    stem = file.replace("\\", "/").rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    return " ".join(slug(stem).split("-")).title() or "Organization"
+
+
+def _description(name: str, domain: str, roles: Mapping[str, Role], departments: list[str]) -> str:
+    agents = sum(role.count for role in roles.values())
+    tiers = max(role.tier for role in roles.values())
+    parts = f" The departments are {', '.join(departments)}." if departments else ""
+    return f"{name} works in this field: {domain}. It has {agents} people in {tiers} tier{'s' if tiers > 1 else ''}.{parts}"
+
+
+# ------------------------------------------------------------ roles
+def _roles(raw: Raw, reading: Reading) -> dict[str, Role]:
+    tiers, departments = structure.tiers(raw), structure.departments(raw)
+    leads = {head: name for name, head in structure.heads(raw).items()}
+    superiors = {role.get("reports_to") for role in raw["roles"].values()}
+    vocabulary = raw.get("activities", ACTIVITIES)
+    found: dict[str, Role] = {}
+    for title, given in raw["roles"].items():
+        entry = catalogue.lookup(given.get("like", title))
+        if entry is None and not all(name in given for name in DESCRIBED):
+            what = f"the role catalogue does not know {title!r}; it is taken as a generic role"
+            reading.warn_at(("roles", title), f"{what} (name a known one under 'like', or describe it)")
+        described = (entry or catalogue.generic(title)).model_dump(exclude={"title"})
+        # An own vocabulary may lack all that the catalogue says of a role: then the role may do anything that is in it.
+        described["activities"] = tuple(name for name in described["activities"] if name in vocabulary) or vocabulary
+        values = {
+            "reports_to": None,
+            "count": 1,
+            "fte": 1.0,
+            "share": None,
+            "demand": 1.0,
+            "executes": 0.0 if title in superiors else 1.0,
+            **described,
+            **given,
+            "title": title,
+            "like": entry.title if entry else None,
+            "leads": leads.get(title),
+            "department": departments[title],
+            "tier": tiers[title],
+        }
+        found[title] = Role(**values)
+    return found
+
+
+def _idle_links(raw: Raw, roles: Mapping[str, Role], reading: Reading) -> None:
+    for place, (_, target) in enumerate(raw.get("cross_links", ())):
+        if roles[target].executes == 0:
+            what = f"the link to {target!r} brings it no work: it has no time for tasks; give it 'executes', such as 20%"
+            reading.warn_at(("cross_links", str(place)), what)
+
+
+def _given(raw: Raw, reading: Reading) -> frozenset[str]:
+    """The paths that the file wrote; a tier that stands under `tiers` counts as given on its role."""
+    stated = {f"roles.{title}.tier" for title in structure.given_tiers(raw)}
+    return frozenset(".".join(path) for path in reading.lines) | stated

@@ -1,0 +1,180 @@
+"""Who works here?  Entry point: `Population.sample(org, seed)`, 𝒜 of Sec. 3.1.
+
+Each agent's persona is drawn under a key of its own (seed and agent id), so one agent more changes no other's.  A run keeps its
+population as JSON and resumes from that, so another version of faker changes no run.  Refuses to know who may assign to whom.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from taskweave.org.organization import Organization, Person, Role, ascii_slug, slug
+from taskweave.records import Json
+
+if TYPE_CHECKING:
+    from faker import Faker
+
+DRAWS_FOR_A_NAME = 50
+YEARS_BY_DEPTH = ((15, 30), (8, 22), (1, 16))  # root, heads, others
+SUBJECTS_KNOWN = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Persona:
+    """φ: who an agent is; `knows` are the subjects it knows best."""
+
+    name: str
+    email: str
+    education: str
+    years: int
+    background: str
+    style: str
+    knows: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agent:
+    """a = (φ, ρ).  `role` is a title, `head` an agent id, `away` spans with both ends included."""
+
+    id: str
+    role: str
+    tier: int
+    department: str | None
+    head: str | None
+    fte: float
+    executes: float
+    away: tuple[tuple[date, date], ...]
+    persona: Persona
+
+
+class Population:
+    """𝒜: the agents in a fixed order: that of the roles in the file, then by number."""
+
+    def __init__(self, agents: tuple[Agent, ...]) -> None:
+        self.agents = agents
+        self._by_id = {agent.id: agent for agent in agents}
+
+    @classmethod
+    def sample(cls, org: Organization, seed: int) -> Population:
+        """Draw every agent's persona; the same organization and seed give the same population."""
+        boxes = {_mailbox(name) for name in org.people}
+        drawn: list[Agent] = []
+        for role in org.roles.values():
+            named = [(name, person) for name, person in org.people.items() if person.role == role.title]
+            heads = org.agent_ids(role.reports_to) if role.reports_to else ()
+            for number, agent_id in enumerate(org.agent_ids(role.title)):
+                name, person = named[number] if number < len(named) else (None, None)
+                persona = _persona(org, role, agent_id, seed, name, person, boxes)
+                boxes.add(_mailbox(persona.name))
+                drawn.append(
+                    Agent(
+                        id=agent_id,
+                        role=role.title,
+                        tier=role.tier,
+                        department=role.department,
+                        # Dealt round-robin, so that the reports of several heads of one role are as even as can be.
+                        head=heads[number % len(heads)] if heads else None,
+                        fte=role.fte,
+                        executes=role.executes,
+                        away=person.away if person else (),
+                        persona=persona,
+                    )
+                )
+        return cls(tuple(drawn))
+
+    def __iter__(self) -> Iterator[Agent]:
+        return iter(self.agents)
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+    def agent(self, agent_id: str) -> Agent:
+        """The agent with this id; KeyError where there is none."""
+        return self._by_id[agent_id]
+
+    def tier(self, number: int) -> tuple[Agent, ...]:
+        """𝒜^[t]: the agents of a tier; 1 is the top."""
+        return tuple(agent for agent in self.agents if agent.tier == number)
+
+    def to_json(self) -> str:
+        """The population as text, one agent a line; `from_json` reads it back unchanged."""
+        rows = (json.dumps(asdict(agent), ensure_ascii=False, sort_keys=True, default=date.isoformat) for agent in self.agents)
+        return "[\n" + ",\n".join(rows) + "\n]\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Population:
+        """Read what `to_json` wrote."""
+        return cls(tuple(_agent(row) for row in json.loads(text)))
+
+
+def _agent(row: dict[str, Json]) -> Agent:
+    persona = Persona(**{**row["persona"], "knows": tuple(row["persona"]["knows"])})
+    away = tuple((date.fromisoformat(first), date.fromisoformat(last)) for first, last in row["away"])
+    return Agent(**{**row, "persona": persona, "away": away})
+
+
+# ------------------------------------------------------------ drawing one persona
+@cache
+def _banks() -> dict[str, Any]:
+    banks: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "personas.yaml").read_text(encoding="utf-8"))
+    return banks
+
+
+@cache
+def _faker() -> Faker:
+    from faker import Faker
+
+    return Faker(_banks()["locales"])
+
+
+def _persona(org: Organization, role: Role, agent_id: str, seed: int, name: str | None, person: Person | None, boxes: set[str]) -> Persona:
+    banks, key = _banks(), f"{seed}:persona:{agent_id}"
+    draw = Random(key)
+    # The proxy's own choice of a locale would share one generator among agents: the locale is drawn here.
+    source = _faker()[draw.choice(banks["locales"])]
+    source.seed_instance(key)
+    company = source.company()
+    education = f"{draw.choice(banks['degrees'])} in {draw.choice(_studies(role.title))}"
+    years = draw.randint(*YEARS_BY_DEPTH[0 if role.reports_to is None else 1 if org.reports(role.title) else 2])
+    background = draw.choice(banks["backgrounds"]).format(company=company, years=draw.randint(2, 9))
+    style = draw.choice(banks["styles"])
+    knows = tuple(sorted(draw.sample(role.subjects, min(SUBJECTS_KNOWN, len(role.subjects)))))
+    if name is None:
+        name = _unused_name(source, boxes, agent_id)
+    return Persona(
+        name=name,
+        email=f"{_mailbox(name)}@{org.slug}.example",
+        education=education,
+        years=years if person is None or person.years is None else person.years,
+        background=background,
+        style=style,
+        knows=person.knows if person and person.knows else knows,
+    )
+
+
+def _unused_name(source: Faker, boxes: set[str], agent_id: str) -> str:
+    """The first name of this agent's own stream whose mailbox nobody before it has."""
+    for _ in range(DRAWS_FOR_A_NAME):
+        name = f"{source.first_name()} {source.last_name()}"
+        if _mailbox(name) not in boxes:
+            return name
+    return f"{source.first_name()} {source.last_name()} {agent_id}"
+
+
+def _mailbox(name: str) -> str:
+    return ascii_slug(name).replace("-", ".")
+
+
+def _studies(title: str) -> list[str]:
+    words = set(slug(title).split("-"))
+    found: list[str] = next(entry["studies"] for entry in _banks()["fields"] if not entry["words"] or words & set(entry["words"]))
+    return found

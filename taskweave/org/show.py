@@ -1,0 +1,139 @@
+"""How does an organization look?  Entry points: `tree`, `mermaid`, `graphml` and `resolved`.
+
+`resolved` writes the full file, each value marked given or inferred; it loads again to an equal organization.  The others show the agents
+and the delegation graph.  Refuses to print: each gives a text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+from taskweave.org.delegation import Delegation
+from taskweave.org.organization import Organization
+from taskweave.org.population import Agent, Population
+from taskweave.records import Json
+
+PLAIN = re.compile(r"[\w%/.+-]+(?: [\w%/.+()-]+)*")
+
+
+def tree(org: Organization, population: Population) -> str:
+    """The agents by reporting lines, each with its tier, department and the levels it plans."""
+    delegation = Delegation(org, population)
+    root = next(agent for agent in population if agent.head is None)
+    counted = [(len(population), "agent"), (org.tiers, "tier"), (len(org.departments), "department")]
+    lines = [f"{org.name}: " + ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counted)]
+    lines += _branch(delegation, population, root, "", "")
+    links = [f"{link.source} -> {link.target}" for link in org.cross_links]
+    return "\n".join([*lines, *([f"cross links: {'; '.join(links)}"] if links else [])])
+
+
+def _branch(delegation: Delegation, population: Population, agent: Agent, head: str, below: str) -> Iterator[str]:
+    levels = ", ".join(delegation.levels(agent.id))
+    facts = [f"tier {agent.tier}", *([agent.department] if agent.department else []), *([f"plans {levels}"] if levels else [])]
+    if agent.executes < 1 and agent.executes > 0:
+        facts.append(f"executes {agent.executes:.0%}")
+    yield f"{head}{agent.role}: {agent.persona.name} ({'; '.join(facts)})"
+    reports = delegation.reports(agent.id)
+    for name in reports:
+        last = name == reports[-1]
+        yield from _branch(
+            delegation, population, population.agent(name), below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")
+        )
+
+
+def mermaid(org: Organization, population: Population) -> str:
+    """The delegation graph as a Mermaid flowchart: solid for reporting lines, dotted for cross links."""
+    delegation = Delegation(org, population)
+    nodes = {agent.id: f"a{number}" for number, agent in enumerate(population)}
+    lines = ["flowchart TD"]
+    for agent in population:
+        label = f"{agent.role}<br/>{agent.persona.name}".replace('"', "#quot;")
+        lines.append(f'  {nodes[agent.id]}["{label}"]')
+    for source, target, edge in delegation.graph.edges(data=True):
+        lines.append(f"  {nodes[source]} {'-.->' if edge['kind'] == 'cross' else '-->'} {nodes[target]}")
+    return "\n".join(lines)
+
+
+def graphml(org: Organization, population: Population) -> str:
+    """The delegation graph as GraphML, with name, role, tier and department of each node and the kind of each edge."""
+    import networkx as nx
+
+    return "\n".join(nx.generate_graphml(Delegation(org, population).graph))
+
+
+# ------------------------------------------------------------ the resolved file
+def resolved(org: Organization) -> str:
+    """The organization as a file in which nothing is left to infer; every value is marked `# given` or `# inferred`."""
+    return "\n".join(_Writer(org).lines()) + "\n"
+
+
+class _Writer:
+    """Writes block YAML, one value or list a line, with its mark."""
+
+    def __init__(self, org: Organization) -> None:
+        self._org = org
+
+    def lines(self) -> Iterator[str]:
+        values = self._org.model_dump(exclude={"given"})
+        values["cross_links"] = [f"{link.source} -> {link.target}" for link in self._org.cross_links]
+        for role in values["roles"].values():
+            del role["title"]
+        for key, value in values.items():
+            yield from self._value(key, value, ())
+
+    def _value(self, key: str, value: Json, path: tuple[str, ...]) -> Iterator[str]:
+        here, indent = (*path, key), "  " * len(path)
+        mark = "given" if ".".join(here) in self._org.given else "inferred"
+        if value is None or (value == "" and key == "unit"):
+            return  # what does not apply is left out, as in the file it came from
+        if isinstance(value, Mapping):
+            if value:
+                yield f"{indent}{_scalar(key)}:"
+            else:
+                yield f"{indent}{_scalar(key)}: {{}}  # {mark}"
+            for name, inner in value.items():
+                yield from self._value(name, inner, here)
+        elif isinstance(value, list | tuple) and key != "hours":
+            if not value:
+                yield f"{indent}{_scalar(key)}: []  # {mark}"
+                return
+            yield f"{indent}{_scalar(key)}:  # {mark}"
+            for item in value:
+                yield f"{indent}  - {_item(item)}"
+        else:
+            yield f"{indent}{_scalar(key)}: {_written(key, value)}  # {mark}"
+
+
+def _written(key: str, value: Json) -> str:
+    """A value in the form in which its field is written."""
+    if key == "hours" and isinstance(value, tuple):
+        low, high = map(_number, value)
+        return low if low == high else f"{low}-{high}"
+    if key == "drift":
+        return f"{'+' if value >= 0 else ''}{_number(value)}/week"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, int | float):
+        return _number(value)
+    return _scalar(str(value))
+
+
+def _item(item: Json) -> str:
+    if isinstance(item, tuple):
+        return "/".join(day.isoformat() for day in item)
+    return item.isoformat() if isinstance(item, date) else _scalar(str(item))
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads back as this number."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML: plain where nothing in it means anything, else quoted with what YAML takes for a line's end escaped."""
+    if PLAIN.fullmatch(text) and not text.startswith(("-", "%")):
+        return text
+    return re.sub("[\x7f-\x9f\u2028\u2029\ufeff]", lambda char: f"\\u{ord(char[0]):04x}", json.dumps(text, ensure_ascii=False))

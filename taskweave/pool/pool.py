@@ -1,0 +1,315 @@
+"""ℝ: what has the organization produced so far?  Entry points: `Pool.create`, `Pool.open`, `week_digest`.
+
+run.db is derived: written week by week as weeks are sealed, deletable, rebuilt by re-execution.  The pool answers questions;
+it hands out no sessions and no SQL.  It refuses to know the journal, backbones and the organization file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection, Select, create_engine, select
+from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.pool import StaticPool
+
+from taskweave.errors import BackboneOut, BadInput, EngineFault
+from taskweave.pool import files
+from taskweave.pool.search import CREATE, Index, Query
+from taskweave.pool.tables import COLUMNS, PRIMARY_KEY, SCHEMA, TABLES, WALL_CLOCK, PoolTable, Row, completed, storable, table_named
+from taskweave.pool.trace import BREADTH, DEPTH, Trace, trace
+from taskweave.records import Dependency, Json, canonical
+
+_CUT = " […]"
+# Follows from the declarations, so that nobody can forget to raise it.
+_VERSION = zlib.crc32(canonical([CREATE, COLUMNS, PRIMARY_KEY]).encode()) & 0x7FFFFFFF
+
+
+_DEPENDENCY = """
+    SELECT results.id, results.title, results.artifact, results.content, results.agent, agents.role, agents.name
+    FROM results LEFT JOIN agents ON agents.id = results.agent WHERE results.id = ?
+"""
+
+
+class Pool:
+    """The results and everything that explains them, up to the last week written."""
+
+    def __init__(self, path: Path, raw: sqlite3.Connection, *, writable: bool) -> None:
+        """For `create` and `open`; use those."""
+        self.path = path
+        self._raw = raw
+        self._writable = writable
+        self._engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
+        self._db: Connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._titles: dict[str, dict[str, str]] | None = None  # agent -> result -> title
+        self._index: Index
+        self.writes = 0  # weeks written since it was opened: what was read before is stale when this has grown
+
+    # ------------------------------------------------------------ opening
+    @classmethod
+    def create(cls, path: Path) -> Pool:
+        """An empty run.db; what is there goes, its -wal and -shm too."""
+        raw = files.create(path)
+        raw.execute("PRAGMA journal_mode = WAL")
+        raw.execute("PRAGMA synchronous = OFF")  # derived: a crash costs a re-execution, never a call
+        pool = cls(path, raw, writable=True)
+        PoolTable.metadata.create_all(pool._db)
+        raw.executescript(CREATE + "CREATE TABLE weeks (week INTEGER PRIMARY KEY, digest TEXT NOT NULL);")
+        files.stamp(raw, _VERSION)
+        pool._index = Index(raw)
+        return pool
+
+    @classmethod
+    def open(cls, path: Path) -> Pool:
+        """Read-only: a finished run (its folder may be read-only too) or one that is being written.
+
+        Raises BadInput where there is no run.db, or none that this version can read.
+        """
+        pool = cls(path, files.open_read_only(path, _VERSION), writable=False)
+        try:
+            pool._index = Index(pool._raw)
+        except sqlite3.DatabaseError as error:
+            pool.close()
+            raise files.damaged(path, error) from error
+        return pool
+
+    def close(self) -> None:
+        self._db.close()
+        self._engine.dispose()
+        self._raw.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def finish(self) -> None:
+        """Leave WAL, so that the file can be copied alone and opened in a read-only folder.  The pool stays open."""
+        files.leave_wal(self._raw)
+
+    # ------------------------------------------------------------ writing
+    def write_week(self, week: int, digest: str, rows: Sequence[Row]) -> None:
+        """Write what a sealed week booked, in one transaction; of two rows with one primary key the last wins.
+
+        Merged results are indexed for search.  Raises EngineFault for an unknown table or column, or a value that is missing;
+        BackboneOut where the disk is full.
+        """
+        by_table: dict[str, list[dict[str, Json]]] = defaultdict(list)
+        for table, values in rows:
+            if table not in SCHEMA:
+                raise EngineFault(f"there is no table {table!r}; tables: {', '.join(TABLES)}")
+            by_table[table].append(values)
+        full = {table: completed(table, by_table[table]) for table in TABLES if table in by_table}
+        with self._transaction():
+            for table, complete in full.items():
+                self._insert(table, complete)
+            results = full.get("results", [])
+            self._index.add(week, self._documents([row["id"] for row in results if row["subtask"] is None]))
+            self._raw.execute("INSERT OR REPLACE INTO weeks VALUES (?, ?)", (week, digest))
+        self._remember_titles(results)
+        self.writes += 1
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if not self._writable:
+            raise EngineFault(f"{self.path} is open read-only: only the run that creates it writes it")
+        self._raw.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._raw.execute("COMMIT")
+        except BaseException as error:
+            if self._raw.in_transaction:
+                self._raw.execute("ROLLBACK")
+            if isinstance(error, OperationalError | sqlite3.OperationalError) and "full" in str(error):
+                raise BackboneOut(f"{self.path}: the disk is full. Free some space, then `taskweave resume` this run") from error
+            raise
+
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Json]]) -> None:
+        try:
+            self._db.execute(_UPSERTS[table], rows)
+        except UnicodeEncodeError:
+            self._db.execute(_UPSERTS[table], [{k: storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows])
+        except IntegrityError as error:
+            raise EngineFault(f"a row of table {table!r} cannot be stored: {error.orig}") from error
+
+    def _documents(self, ids: Sequence[str]) -> list[dict[str, Json]]:
+        results, agents, tasks = SCHEMA["results"].c, SCHEMA["agents"].c, SCHEMA["tasks"].c
+        joined = (
+            SCHEMA["results"].outerjoin(SCHEMA["agents"], agents.id == results.agent).outerjoin(SCHEMA["tasks"], tasks.id == results.task)
+        )
+        columns = (results.id, results.task, results.title, results.content, results.artifact.label("kind"), agents.role, agents.department)
+        found: dict[str, dict[str, Json]] = {}
+        for chunk in _chunks([storable(i) for i in ids]):
+            query = select(*columns, tasks.goals).select_from(joined).where(results.id.in_(chunk))
+            found |= {row.id: {**row._mapping, "goals": row.goals or []} for row in self._db.execute(query)}
+        return [found[storable(i)] for i in dict.fromkeys(ids)]
+
+    # ------------------------------------------------------------ questions
+    def search(self, query: Query, k: int = 3) -> list[str]:
+        """Ids of at most `k` merged results of written weeks that fit the query, best first.
+
+        Any text is legal; an empty one finds nothing.
+        """
+        return self._index.search(query, k)
+
+    def dependencies(self, ids: Sequence[str], tokens_each: int) -> list[Dependency]:
+        """The results as an execution sees them, in the order given, each excerpt at most `tokens_each` tokens (4 UTF-8 bytes each).
+
+        Raises EngineFault for an id that no written week holds.
+        """
+        found: dict[str, Dependency] = {}
+        for identifier in ids:
+            row = self._raw.execute(_DEPENDENCY, (identifier,)).fetchone()  # asked thousands of times: without building a statement
+            if row is not None:
+                id_, title, artifact, content, agent, role, name = row
+                found[id_] = Dependency(
+                    id=id_, title=title, role=role or agent, author=name or agent, artifact=artifact, excerpt=excerpt(content, tokens_each)
+                )
+        missing = [i for i in ids if i not in found]
+        if missing:
+            raise EngineFault(f"the pool holds no result {missing[0]!r}: it was not written by a sealed week")
+        return [found[i] for i in ids]
+
+    def titles_by_agent(self) -> dict[str, tuple[str, ...]]:
+        """Titles of each agent's own results, of subtasks and merged ones, in the order of writing; agents without any are absent."""
+        if self._titles is None:
+            self._titles = {}
+            results = SCHEMA["results"].c
+            for row in self._raw.execute(f"SELECT agent, id, title FROM {results.id.table.name} ORDER BY rowid"):
+                self._titles.setdefault(row[0], {})[row[1]] = row[2]
+        return {agent: tuple(titles.values()) for agent, titles in self._titles.items()}
+
+    def _remember_titles(self, results: Sequence[Mapping[str, Json]]) -> None:
+        if self._titles is not None:
+            for row in results:
+                self._titles.setdefault(row["agent"], {})[row["id"]] = row["title"]
+
+    def rows(self, table: str, **where: Json) -> Iterator[dict[str, Json]]:
+        """The rows of a table as dicts, columns in their declared order, sorted by primary key; `where` are equalities (None: is null).
+
+        Raises BadInput for a table or column that is not there.
+        """
+        declared = table_named(table)
+        unknown = sorted(where.keys() - set(COLUMNS[table]))
+        if unknown:
+            raise BadInput(f"Table {table!r} has no column {unknown[0]!r}. Columns: {', '.join(COLUMNS[table])}")
+        query = select(declared).where(*(declared.c[name] == value for name, value in where.items()))
+        return self._stream(query.order_by(*(declared.c[name] for name in PRIMARY_KEY[table])))
+
+    def _stream(self, query: Select[tuple[Json, ...]]) -> Iterator[dict[str, Json]]:
+        try:
+            for row in self._db.execute(query, execution_options={"yield_per": 1000}):
+                yield dict(row._mapping)
+        except DatabaseError as error:
+            raise files.damaged(self.path, error.orig) from error
+
+    def one(self, table: str, key: Json) -> dict[str, Json] | None:
+        """The row with that first primary-key value; of several (revisions) the last.  None where there is none."""
+        found = list(self.rows(table, **{PRIMARY_KEY[table_named(table).name][0]: key}))
+        return found[-1] if found else None
+
+    def ids(self, table: str) -> list[str]:
+        """The distinct first primary-key values of a table, sorted."""
+        key = table_named(table).c[PRIMARY_KEY[table][0]]
+        return list(self._db.execute(select(key).distinct().order_by(key)).scalars())
+
+    def trace(self, identifier: str, *, depth: int = DEPTH, breadth: int = BREADTH) -> Trace:
+        """What a result, task, subtask, state or incident rests on and what rests on it, walked `depth` links, `breadth` wide.
+
+        An unambiguous end of an id will do.  Raises BadInput, with the nearest ids, where there is none.
+        """
+        with self.snapshot():
+            return trace(self, identifier, depth=depth, breadth=breadth)
+
+    def weeks(self) -> dict[int, str]:
+        """The weeks written, with their digests."""
+        return dict(self._raw.execute("SELECT week, digest FROM weeks ORDER BY week").fetchall())
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All questions asked inside see the same last week, also while the run goes on."""
+        outermost = not self._raw.in_transaction
+        if outermost:
+            self._raw.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if outermost:
+                with suppress(sqlite3.DatabaseError):  # a damaged file: what happened inside says so
+                    self._raw.execute("COMMIT")
+
+    def lines(self, table: str) -> Iterator[str]:
+        """The rows of a table as canonical JSON: what the digest and the export are made of."""
+        return map(canonical, self.rows(table))
+
+    def digest(self) -> str:
+        """What the run is, in 64 hex digits: equal runs have equal ones.
+
+        sha256 over one line a row, UTF-8: the table's name, a tab, the row as JSON with sorted keys, without spaces, not escaped to ASCII,
+        and a line feed.  Tables in the order of `TABLES` without `calls` (the only one with wall-clock time), rows sorted by primary key.
+        These are the lines of the JSONL export.
+        """
+        state = hashlib.sha256()
+        with self.snapshot():
+            for table in TABLES:
+                if table not in WALL_CLOCK:
+                    for line in self.lines(table):
+                        state.update(f"{table}\t{line}\n".encode())
+        return state.hexdigest()
+
+
+def _upsert(table: str) -> Insert:
+    statement = insert(SCHEMA[table])
+    others = [name for name in COLUMNS[table] if name not in PRIMARY_KEY[table]]
+    # An update in place, not OR REPLACE: a rewritten result keeps its place in the order of writing.
+    if not others:
+        return statement.on_conflict_do_nothing(index_elements=PRIMARY_KEY[table])
+    return statement.on_conflict_do_update(index_elements=PRIMARY_KEY[table], set_={name: statement.excluded[name] for name in others})
+
+
+_UPSERTS = {table: _upsert(table) for table in TABLES}
+
+
+def _chunks(ids: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
+    return (ids[at : at + size] for at in range(0, len(ids), size))
+
+
+def week_digest(previous: str, rows: Sequence[Row]) -> str:
+    """A week's digest: sha256 over the previous week's and one line `table TAB canonical JSON` a row, in the order given, without `calls`.
+
+    It chains, so two runs that agree on a week agree on all before it.
+    """
+    state = hashlib.sha256(f"{previous}\n".encode())
+    for table, values in rows:
+        if table not in WALL_CLOCK:
+            state.update(f"{table}\t{canonical(values)}\n".encode("utf-8", "surrogatepass"))
+    return state.hexdigest()
+
+
+def excerpt(text: str, tokens: int) -> str:
+    """The beginning of a text, at most `tokens` tokens of 4 UTF-8 bytes.
+
+    Cut at a sentence's end where one lies in the second half, else at a word's, and then marked " […]".
+    """
+    budget = 4 * tokens
+    data = text.encode("utf-8", "replace")
+    if len(data) <= budget:
+        return text
+    room = budget - len(_CUT.encode())
+    if room <= 0:
+        return ""
+    head = data[:room].decode("utf-8", "ignore")
+    sentence = max(head.rfind(end) for end in (". ", "! ", "? ", ".\n", "!\n", "?\n", "\n"))
+    if sentence >= len(head) // 2:
+        return head[: sentence + 1].rstrip() + _CUT
+    word = max(head.rfind(" "), head.rfind("\n"))
+    return (head[:word] if word > 0 else head).rstrip() + _CUT

@@ -1,0 +1,268 @@
+"""One prompt file: its head parsed, its body compiled, every problem found with its line.
+
+`PromptFile(path)` has the `prompt`, or `problems`.  A file is a YAML head between `---` lines (id, version, schema, temperature,
+max_tokens, budget) and a Jinja2 body, in which the line `=== user` ends the system message.  Templates see JSON values and nothing
+else: no attribute of a Python object, no other file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import yaml
+from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.runtime import LoopContext
+
+from taskweave.errors import Problem, PromptInvalid
+from taskweave.records import Json, Sampling
+
+USER = "=== user"
+_NUMBER = (int, float)
+_HEAD: dict[str, type | tuple[type, ...]]
+_HEAD = {"id": str, "version": int, "schema": str, "temperature": _NUMBER, "max_tokens": int, "budget": dict}
+_MEANING: dict[object, str] = {str: "text", int: "a whole number", _NUMBER: "a number", dict: "a mapping of variable to tokens"}
+_LOOP = frozenset({"index", "index0", "first", "last", "length", "revindex", "revindex0", "previtem", "nextitem", "depth", "depth0"})
+_FILTERS = (
+    *("abs", "capitalize", "count", "default", "first", "float", "int", "last", "length", "list", "lower", "max", "min"),
+    *("replace", "round", "sort", "sum", "title", "trim", "unique", "upper", "wordcount"),
+)
+
+
+# ---------------------------------------------------------------- templates
+def _join(items: Iterable[Json], between: str = "") -> str:
+    """Jinja2's own, without its costs."""
+    return between.join(map(str, items))
+
+
+def _bullets(items: Sequence[str], none: str = "none") -> str:
+    """One line an item, or the word for an empty list."""
+    return "\n".join(f"- {item}" for item in items) if items else f"- {none}"
+
+
+def _quoted(text: str) -> str:
+    """Foreign text as one JSON string: it cannot end its own quotation, nor begin a line of the prompt."""
+    return json.dumps(" ".join(str(text).split()), ensure_ascii=False)
+
+
+def _more(items: Sequence[Json]) -> str:
+    """ "- … and 4 more" after a list of records that was cut, else nothing."""
+    rest = items[-1].get("more") if items and isinstance(items[-1], dict) else None
+    return f"- … and {rest} more" if rest else ""
+
+
+_OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more}
+
+
+class _Code(CodeGenerator):
+    """Compiles, notes the variables that a template does not set itself, and lets it name no other file."""
+
+    environment: _Templates
+
+    def enter_frame(self, frame: Frame) -> None:
+        super().enter_frame(frame)
+        self.environment.undeclared.update(name for what, name in frame.symbols.loads.values() if what == "resolve" and name)
+
+    def _foreign(self, node: nodes.Node, frame: Frame) -> NoReturn:
+        self.fail("a prompt stands alone, it cannot include, import or extend another file", node.lineno)
+
+    visit_Include = visit_Import = visit_FromImport = visit_Extends = _foreign  # noqa: N815 - the names that Jinja2 calls
+
+
+class _Templates(Environment):
+    """Jinja2 over JSON values: a name after a dot is a key, never a Python attribute."""
+
+    code_generator_class = _Code
+
+    def __init__(self) -> None:
+        super().__init__(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+        self.undeclared: set[str] = set()
+        self.globals.clear()
+        self.filters = {name: self.filters[name] for name in _FILTERS} | _OWN
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, dict) and attribute in obj:
+            return obj[attribute]
+        if isinstance(obj, LoopContext) and attribute in _LOOP:
+            return getattr(obj, attribute)
+        return self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        try:
+            return obj[argument] if isinstance(obj, (dict, list, tuple, str)) else self.undefined(obj=obj, name=argument)
+        except (LookupError, TypeError):
+            return self.undefined(obj=obj, name=argument)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> _Templates:
+    return _Templates()
+
+
+# ---------------------------------------------------------------- one file
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """One prompt file: what its head says, what its body needs, and the templates ready to render."""
+
+    id: str
+    version: int
+    schema: str
+    sampling: Sampling
+    budget: Mapping[str, int]
+    variables: frozenset[str]
+    digest: str
+    file: str
+    text: str
+    parts: tuple[tuple[str, Template, int], ...]  # (role, template, lines of the file before it)
+
+    def render(self, inputs: Mapping[str, Json]) -> tuple[tuple[str, str], ...]:
+        """The messages for inputs that are already cut.  Raises PromptInvalid with the line of a value that is not there."""
+        messages = []
+        for role, template, before in self.parts:
+            try:
+                text = template.render(inputs).strip()
+                while "\n\n\n" in text:  # several times faster than a regular expression
+                    text = text.replace("\n\n\n", "\n\n")
+                messages.append((role, text))
+            except (TemplateError, TypeError, ValueError, ArithmeticError) as trouble:
+                raise PromptInvalid(str(Problem(file=self.file, line=_line(trouble, before), what=str(trouble)))) from None
+        return tuple((role, text) for role, text in messages if text)
+
+
+def _line(trouble: BaseException, before: int) -> int | None:
+    """The line of the file in which a template failed: the innermost frame that Jinja2 has rewritten to it."""
+    line, step = None, trouble.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == "<template>":
+            line = before + step.tb_lineno
+        step = step.tb_next
+    return line
+
+
+def normalized(text: str) -> str:
+    """The text that is rendered and digested: no byte order mark, LF line ends, no blanks at line ends, one newline at the end."""
+    lines = [line.rstrip() for line in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+class PromptFile:
+    """A prompt file while it is read: collects every problem with its line."""
+
+    def __init__(self, path: Path) -> None:
+        self.file, self.stem, self.problems = str(path), path.stem, list[Problem]()
+        self.prompt: Prompt | None = None
+        self.budget_lines: dict[str, int] = {}  # budgeted variable -> line of the head
+        try:
+            raw = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as trouble:
+            self.wrong(None, f"cannot be read as UTF-8 text: {trouble}")
+            return
+        self.text = normalized(raw)
+        self.prompt = self._read()
+
+    def wrong(self, line: int | None, what: str) -> None:
+        self.problems.append(Problem(file=self.file, line=line, what=what))
+
+    def line_of(self, variable: str) -> int | None:
+        """The line that first uses a variable."""
+        use = re.compile(rf"{{[{{%].*\b{re.escape(variable)}\b")
+        return next((n for n, line in enumerate(self.text.split("\n"), 1) if use.search(line)), None)
+
+    def _read(self) -> Prompt | None:
+        lines = self.text.split("\n")
+        ends = [n for n, line in enumerate(lines) if line == "---"]
+        if len(ends) < 2 or ends[0] != 0:
+            self.wrong(1, f"no head; a prompt file begins with a YAML head between two lines '---' ({', '.join(_HEAD)})")
+            return None
+        head = self._head("\n".join(lines[1 : ends[1]]))
+        parts, variables = self._body(lines, ends[1] + 1)
+        for name, line in self.budget_lines.items():
+            if variables is not None and name not in variables:
+                self.wrong(line, f"budget for {name!r}, which the body does not use; it uses {sorted(variables)}")
+        if head is None or variables is None or self.problems:
+            return None
+        return Prompt(
+            id=head["id"],
+            version=head["version"],
+            schema=head["schema"],
+            sampling=Sampling(temperature=float(head["temperature"]), max_tokens=head["max_tokens"]),
+            budget=MappingProxyType(dict(head.get("budget") or {})),
+            variables=frozenset(variables),
+            digest=hashlib.sha256(self.text.encode()).hexdigest(),
+            file=self.file,
+            text=self.text,
+            parts=parts,
+        )
+
+    def _head(self, text: str) -> dict[str, Any] | None:
+        try:
+            node, head = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError) as trouble:
+            mark = getattr(trouble, "problem_mark", None)
+            self.wrong(mark.line + 2 if mark else 1, f"the head is not YAML: {getattr(trouble, 'problem', None) or trouble}")
+            return None
+        if not isinstance(head, dict) or not isinstance(node, yaml.MappingNode):
+            self.wrong(1, f"the head must be a mapping with the keys {', '.join(_HEAD)}")
+            return None
+        at: dict[str, int] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 2
+            if name in at:
+                self.wrong(line, f"{name!r} is given twice in the head, first in line {at[name]}")
+            at.setdefault(name, line)
+            if name == "budget" and isinstance(value, yaml.MappingNode):
+                self.budget_lines = {str(k.value): k.start_mark.line + 2 for k, _ in value.value}
+        for name, line in at.items():
+            if name not in _HEAD:
+                self.wrong(line, f"unknown key {name!r} in the head{nearest(name, _HEAD)}; it may have {', '.join(_HEAD)}")
+        for name, kind in _HEAD.items():
+            if name not in head:
+                if name != "budget":
+                    self.wrong(1, f"the head lacks {name!r} ({_MEANING[kind]})")
+            elif not isinstance(head[name], kind) or isinstance(head[name], bool):
+                self.wrong(at[name], f"{name!r} must be {_MEANING[kind]}, not {head[name]!r}")
+        if self.problems:
+            return None
+        if head["id"] != self.stem:
+            self.wrong(at["id"], f"id is {head['id']!r} in a file named {self.stem + '.md'!r}; they must be the same")
+        if head["version"] < 1 or head["max_tokens"] < 1:
+            self.wrong(at["version" if head["version"] < 1 else "max_tokens"], "version and max_tokens must be at least 1")
+        if not 0 <= head["temperature"] <= 2:
+            self.wrong(at["temperature"], f"temperature must be between 0 and 2, not {head['temperature']!r}")
+        for name, most in (head.get("budget") or {}).items():
+            if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+                self.wrong(self.budget_lines[str(name)], f"the budget of {name!r} must be a whole number of tokens above 0, not {most!r}")
+        return head
+
+    def _body(self, lines: list[str], start: int) -> tuple[tuple[tuple[str, Template, int], ...], set[str] | None]:
+        """The templates, and the variables that they use."""
+        splits = [n for n in range(start, len(lines)) if lines[n] == USER]
+        if len(splits) != 1:
+            line = splits[1] + 1 if splits else None
+            self.wrong(line, f"the body needs one line {USER!r} between system and user message; it has {len(splits)}")
+            return (), None
+        env, parts, variables = _environment(), [], set[str]()
+        for role, first, last in (("system", start, splits[0]), ("user", splits[0] + 1, len(lines))):
+            env.undeclared.clear()
+            try:
+                parts.append((role, env.from_string("\n".join(lines[first:last])), first))
+            except TemplateSyntaxError as trouble:
+                self.wrong(first + trouble.lineno, f"not a template: {trouble.message}")
+                return (), None
+            variables |= env.undeclared
+        return tuple(parts), variables
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """ "; did you mean ...?" with the nearest of `names`, or nothing."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

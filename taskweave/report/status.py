@@ -1,0 +1,148 @@
+"""How far is a run, and what did it take?  Entry point: `status`, which answers with a `Status`.
+
+Reads journal.db, the lock and the config only, so it can be asked at any moment, from any process.  Refuses to read run.db.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, Stop
+from taskweave.org.calendar import WorkCalendar
+from taskweave.runs import RunFolder
+from taskweave.runs.inbox import Inbox
+
+FINISHED = "finished"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """One run in numbers.
+
+    `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
+    simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
+    `calls` were answered, `replayed` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
+    before any result, `cost` (dollars) where no price is known.
+    """
+
+    run: str
+    path: str
+    organization: str
+    seed: int
+    backbone: str
+    origin: str
+    until: str
+    state: str
+    cause: str
+    holder: str | None
+    finished: bool
+    week: int
+    weeks: int
+    tick: int
+    date: str
+    done: int
+    spilled: int
+    blocked: int
+    calls: int
+    replayed: int
+    lost: int
+    in_flight: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    fallback_share: float | None
+    left: float | None
+    injections: tuple[str, ...]
+    waiting: tuple[str, ...]
+    rejected: tuple[str, ...]
+    digest: str | None
+    tags: Mapping[str, str]
+    next: str
+
+    def row(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def status(folder: RunFolder) -> Status:
+    """Look at a run from outside.  Raises BadInput for a journal that cannot be read."""
+    config, calendar, holder = folder.config, WorkCalendar(folder.organization().calendar), folder.holder()
+    with JournalReader(folder.journal_path) as journal:
+        counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
+        stops, tick = journal.stops(), journal.last_tick()
+        injections, rejected = journal.injections(), journal.rejected()
+    weeks = calendar.boundary(config.until)
+    facts: Mapping[str, Any] = closed[-1].facts if closed else {}
+    stop = next((s for s in reversed(stops) if s.current), None)
+    finished = len(closed) >= weeks and (stop is None or stop.why == FINISHED)
+    state = _state(folder, counts, stop, running=holder is not None, finished=finished)
+    results, fallbacks = facts.get("results"), facts.get("fallbacks")
+    date = calendar.days[tick] if tick is not None and tick < len(calendar.days) else calendar.days[0]
+    return Status(
+        run=folder.name,
+        path=str(folder.path),
+        organization=config.organization,
+        seed=config.seed,
+        backbone=config.segments[-1].backbone,
+        origin="scripted" if config.segments[-1].backbone == "scripted" else "model",
+        until=config.until,
+        state=state,
+        cause=stop.cause if stop is not None and holder is None else "",
+        holder=None if holder is None else str(holder),
+        finished=finished,
+        week=len(closed),
+        weeks=weeks,
+        tick=-1 if tick is None else tick,
+        date=date.isoformat(),
+        done=int(facts.get("done", 0)),
+        spilled=int(facts.get("spilled", 0)),
+        blocked=int(facts.get("blocked", 0)),
+        calls=counts.outcomes.get("complete", 0),
+        replayed=counts.inherited,
+        lost=counts.lost + (0 if holder is not None else counts.open),
+        in_flight=counts.open if holder is not None else 0,
+        prompt_tokens=sum(use.prompt_tokens for use in uses),
+        completion_tokens=sum(use.completion_tokens for use in uses),
+        cost=0.0 if config.segments[-1].backbone == "scripted" else facts.get("cost"),
+        fallback_share=fallbacks / results if results and fallbacks is not None else None,
+        left=_left(closed, weeks) if state == "running" else None,
+        injections=tuple(one.id for one in injections),
+        waiting=tuple(Inbox(folder.inbox).waiting()),
+        rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
+        digest=closed[-1].digest if closed else None,
+        tags=config.tags,
+        next=_next(folder, state),
+    )
+
+
+def _state(folder: RunFolder, counts: Counts, stop: Stop | None, *, running: bool, finished: bool) -> str:
+    if running:
+        return "paused" if Inbox(folder.inbox).paused() else "running"
+    if finished:
+        return FINISHED
+    if counts.sessions == 0:
+        return "new"
+    return stop.why if stop is not None and stop.why != FINISHED else ("killed" if stop is None else "stopped")
+
+
+def _next(folder: RunFolder, state: str) -> str:
+    run = shlex.quote(str(folder.path))
+    if state == "paused":
+        return f"taskweave continue {run}"
+    if state == "running":
+        return f"taskweave pause {run}"
+    return f"taskweave export {run} --format jsonl --out data" if state == FINISHED else f"taskweave resume {run}"
+
+
+def _left(closed: list[ClosedWeek], weeks: int) -> float | None:
+    """Seconds until the horizon, at the pace of the last weeks that were closed."""
+    recent = [datetime.fromisoformat(week.at.replace("Z", "+00:00")) for week in closed[-5:]]
+    if len(recent) < 2:
+        return None
+    pace = (recent[-1] - recent[0]).total_seconds() / (len(recent) - 1)
+    since = (datetime.now(UTC) - recent[-1]).total_seconds()
+    return max(0.0, pace * (weeks - len(closed)) - since)

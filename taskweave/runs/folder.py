@@ -1,0 +1,271 @@
+"""Where the files of a run lie, and how they come to be there: all at once or not at all.
+
+Entry points: `RunFolder.create`, `RunFolder.open`.  A folder is built hidden beside its place and renamed into it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import errno
+import json
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from taskweave.engine.journal import Journal
+from taskweave.errors import BackboneOut, BadInput, RunRefused
+from taskweave.records import Json
+from taskweave.runs.config import RunConfig, read_config
+from taskweave.runs.inbox import Inbox, name_of, numbered
+from taskweave.runs.lock import Holder, abandoned, held, holder, owned
+from taskweave.shipped import prompt_files
+
+if TYPE_CHECKING:
+    from taskweave.org.population import Population
+    from taskweave.org.schema import Organization
+    from taskweave.prompts import PromptBook
+
+RUNS = Path("runs")  # where names of runs are looked for, under the folder one stands in
+CONFIG = "config.json"
+RESUMABLE = frozenset({"until", "base_url", "limit", "patience"})  # what may change without changing a request
+_BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Injection:
+    """An incident known before the run starts: its id, the tick it is meant for, and what it says."""
+
+    id: str
+    tick: int
+    payload: Mapping[str, Json]
+
+    @staticmethod
+    def name(payloads: Sequence[Mapping[str, Json]]) -> tuple[Injection, ...]:
+        """Give ids to incidents, each of which names its tick (0 where it names none)."""
+        named: dict[str, Injection] = {}
+        for payload in payloads:
+            id_ = numbered(name_of(payload), named.__contains__)
+            named[id_] = Injection(id=id_, tick=int(payload.get("tick") or 0), payload=payload)
+        return tuple(named.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """One run on disk."""
+
+    path: Path
+    config: RunConfig
+
+    # ------------------------------------------------------------ coming to be
+    @staticmethod
+    def create(
+        path: Path,
+        *,
+        config: RunConfig,
+        organization_text: str | bytes,
+        prompts_dirs: Sequence[Path],
+        population_json: str,
+        injections: Sequence[Injection] = (),
+    ) -> RunFolder:
+        """Make the folder of a new run; later `prompts_dirs` lay over earlier ones.
+
+        Raises RunRefused where something lies at `path`, BadInput where one may not write there, BackboneOut (75) on a full disk.
+        """
+        if os.path.lexists(path):
+            raise _exists(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _sweep(path.parent)
+            building = path.parent / f".taskweave-new-{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
+            building.mkdir()
+            try:
+                with owned(building):
+                    _fill(building, config, organization_text, prompts_dirs, population_json, injections)
+                    building.rename(path)
+            except BaseException:
+                shutil.rmtree(building, ignore_errors=True)
+                raise
+            _sync(path.parent)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise _exists(path) from error
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise BackboneOut(
+                    f"{path}: the disk is full; the run was not begun. Free some space and type the command again."
+                ) from error
+            raise BadInput(f"{path}: the run folder cannot be made ({error.strerror}). Choose another place with --out.") from error
+        return RunFolder(path, config)
+
+    @staticmethod
+    def open(name: str | Path) -> RunFolder:
+        """The run with this path, or with this name under runs/.  Raises RunRefused with the nearest names, BadInput for its config."""
+        path = find(name)
+        file = path / CONFIG
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"{file}: cannot be read ({error}).") from error
+        return RunFolder(path, read_config(text, str(file)))
+
+    def with_config(self, **changes: Any) -> RunFolder:
+        """The run with what `resume` may change, written in one step: until, base_url, limit, patience."""
+        if other := set(changes) - RESUMABLE:
+            raise RunRefused(f"{self.path}: {sorted(other)} cannot change in a run; they would change what is asked. Start a new run.")
+        config = read_config(json.dumps({**self.config.model_dump(mode="json"), **changes}), str(self.path / CONFIG))
+        if config != self.config:
+            beside = self.path / f".{CONFIG}.{os.getpid()}.part"
+            _write(beside, config.text())
+            beside.replace(self.path / CONFIG)
+            _sync(self.path)
+        return RunFolder(self.path, config)
+
+    # ------------------------------------------------------------ what lies in it
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def journal_path(self) -> Path:
+        return self.path / "journal.db"
+
+    @property
+    def run_db_path(self) -> Path:
+        return self.path / "run.db"
+
+    @property
+    def inbox(self) -> Path:
+        return self.path / "inbox"
+
+    def organization(self) -> Organization:
+        """The organization as it was when the run began."""
+        from taskweave.org.schema import load
+
+        return load(self.path / self.config.segments[0].org)
+
+    def population(self) -> Population:
+        """The people, sampled once when the run began."""
+        from taskweave.org.population import Population
+
+        return Population.from_json((self.path / "population.json").read_text(encoding="utf-8"))
+
+    def prompts(self) -> PromptBook:
+        """The prompts as they were when the run began."""
+        from taskweave.prompts import PromptBook
+
+        return PromptBook.load(self.path / self.config.segments[0].prompts)
+
+    # ------------------------------------------------------------ other processes
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[Holder]:
+        """Hold the run while the block runs; RunRefused names who holds it already."""
+        with held(self.path) as mine:
+            yield mine
+
+    def holder(self) -> Holder | None:
+        """Who holds the run now."""
+        return holder(self.path)
+
+    def send(self, payload: Mapping[str, Json], *, known: Sequence[str] = ()) -> str:
+        """Put an incident into the inbox; `known` are the ids that the journal holds.  Returns its id."""
+        return Inbox(self.inbox).send(payload, taken=frozenset(known).__contains__)
+
+
+def find(name: str | Path) -> Path:
+    """The folder of a run, by path or by name under runs/."""
+    for path in (Path(name), RUNS / name):
+        if (path / CONFIG).is_file():
+            return path
+    path = Path(name)
+    if path.exists():
+        raise RunRefused(f"{path}: there is no run in it (no {CONFIG}). Start one with 'taskweave run ORG --out DIR'.")
+    names = [p.name for p in list_runs()]
+    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5) or names[:3]
+    hint = f" The nearest: {', '.join(near)}." if near else ""
+    raise RunRefused(f"{str(name)!r}: there is no such run, neither here nor under {RUNS}/.{hint} Start one with 'taskweave run ORG'.")
+
+
+def list_runs(pattern: str | None = None) -> list[Path]:
+    """The run folders that a glob pattern matches (runs/* where none is given), in order of their names."""
+    root, rest = (RUNS, "*") if pattern is None else _split(pattern)
+    with contextlib.suppress(OSError):
+        return sorted(p for p in root.glob(rest) if (p / CONFIG).is_file() and not p.name.startswith("."))
+    return []
+
+
+def default_path(organization_slug: str, seed: int) -> Path:
+    """runs/<organization>-<seed>, with a number where that exists."""
+    return RUNS / numbered(f"{organization_slug}-{seed}", lambda name: os.path.lexists(RUNS / name))
+
+
+def _split(pattern: str) -> tuple[Path, str]:
+    """A glob pattern as the folder it starts from and the rest: pathlib takes no absolute patterns."""
+    path = Path(pattern)
+    root = Path(path.anchor) if path.anchor else Path()
+    rest = str(path.relative_to(root)) if path.anchor else pattern
+    return root, rest or "*"
+
+
+def _exists(path: Path) -> RunRefused:
+    if (path / CONFIG).is_file():
+        return RunRefused(f"{path}: there is a run already. Continue it with 'taskweave resume {path}', or choose another --out.")
+    return RunRefused(f"{path}: something lies there already, and it is not a run. Choose another --out.")
+
+
+def _fill(
+    folder: Path,
+    config: RunConfig,
+    organization_text: str | bytes,
+    prompts_dirs: Sequence[Path],
+    population_json: str,
+    injections: Sequence[Injection],
+) -> None:
+    segment = config.segments[0]
+    prompts, inbox = folder / segment.prompts, folder / "inbox"
+    prompts.mkdir()
+    inbox.mkdir()
+    _write(folder / segment.org, organization_text)
+    _write(folder / "population.json", population_json)
+    laid = {file.name: file for directory in prompts_dirs for file in prompt_files(directory)}
+    for name, file in laid.items():
+        _write(prompts / name, file.read_bytes())
+    journal = Journal(folder / "journal.db", create=True)
+    try:
+        for injection in injections:
+            journal.schedule(injection.id, injection.tick, dict(injection.payload))
+            Inbox(inbox).claim(injection.id)
+    finally:
+        journal.close()
+    _write(folder / CONFIG, config.text())
+    for directory in (prompts, inbox, folder):
+        _sync(directory)
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Make renames in a folder last; some file systems have no such thing."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed creations left behind; what a live process is building stays."""
+    for leftover in folder.glob(".taskweave-new-*"):
+        match = _BUILDING.fullmatch(leftover.name)
+        if match and abandoned(leftover, host=match["host"], pid=int(match["pid"])):
+            shutil.rmtree(leftover, ignore_errors=True)

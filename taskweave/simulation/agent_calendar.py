@@ -1,0 +1,112 @@
+"""When can this agent work, and on what?  One calendar an agent: capacity 1, priorities, urgent work pre-empts.
+
+Entry point: `AgentCalendar`.  A day offers `quota` working minutes (a part-time agent's, or a head's share for own work, is shorter);
+days away offer none.  It refuses to know what the work is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Protocol
+
+import simpy
+
+from taskweave.org.calendar import WorkCalendar
+from taskweave.org.population import Agent
+
+
+class Job(Protocol):
+    """Work assigned to an agent: `left` minutes, done by `process`."""
+
+    left: int
+    process: simpy.Process | None
+
+
+class AgentCalendar:
+    """The working time of one agent, in integer working minutes of the organization's calendar.
+
+    `desk` is the SimPy resource that the agent's work queues for, `jobs` is what is assigned to it and not finished, by id, and `worked`
+    the minutes spent in each week (by its index).
+    """
+
+    def __init__(self, agent: Agent, env: simpy.Environment, calendar: WorkCalendar) -> None:
+        self.agent = agent
+        self.quota = max(1, round(calendar.day_minutes * agent.fte * agent.executes)) if agent.executes > 0 else 0
+        self.desk = simpy.PreemptiveResource(env, capacity=1)
+        self.jobs: dict[str, Job] = {}
+        self.worked: Counter[int] = Counter()
+        self._began: int | None = None
+        self._calendar = calendar
+        self._day = calendar.day_minutes
+        self._away: set[int] = set()
+        for first, last in agent.away:
+            self.be_away(range(calendar.day_of(first), calendar.day_of(last + timedelta(days=1))))
+
+    def be_away(self, days: Iterable[int]) -> None:
+        """Take these working days (by index) off."""
+        self._away.update(days)
+
+    def present(self, day: int) -> bool:
+        """Whether the agent works on this working day."""
+        return self.quota > 0 and day not in self._away
+
+    def minutes(self, first_day: int, day_count: int) -> int:
+        """Working minutes that the agent offers in these days."""
+        return self.quota * sum(self.present(day) for day in range(first_day, first_day + day_count))
+
+    def next_minute(self, now: int) -> int:
+        """The first minute at or after `now` in which the agent can work."""
+        day, minute = divmod(now, self._day)
+        if self.present(day) and minute < self.quota:
+            return now
+        day += 1
+        while not self.present(day):
+            day += 1
+        return day * self._day
+
+    def finish(self, start: int, minutes: int) -> int:
+        """The minute in which work of `minutes`, begun at `start` and not interrupted, is done."""
+        now = start
+        while True:
+            now = self.next_minute(now)
+            left_today = self.quota - now % self._day
+            if minutes <= left_today:
+                return now + minutes
+            minutes -= left_today
+            now = (now // self._day + 1) * self._day
+
+    def work(self, start: int, end: int) -> int:
+        """Minutes that the agent works between `start` and `end`, by the calendar alone."""
+        total = 0
+        for day in range(start // self._day, -(-end // self._day)):
+            if self.present(day):
+                first, last = max(start, day * self._day), min(end, day * self._day + self.quota)
+                total += max(0, last - first)
+        return total
+
+    @property
+    def load(self) -> int:
+        """Minutes of work assigned and not done, work in hand as of its last interruption."""
+        return sum(job.left for job in self.jobs.values())
+
+    def begin(self, now: int) -> None:
+        """Work starts, or goes on after an interruption."""
+        self._began = now
+
+    def stop(self, now: int) -> int:
+        """Work ends or is interrupted; returns the minutes since it began, and counts them towards the weeks they fell into."""
+        if self._began is None:
+            return 0
+        began, self._began = self._began, None
+        for day in range(began // self._day, -(-now // self._day)):
+            minutes = self.work(max(began, day * self._day), min(now, (day + 1) * self._day))
+            if minutes:
+                self.worked[self._calendar.week_of_day(day).index] += minutes
+        return self.work(began, now)
+
+    def spent(self, week: int, since: int, now: int) -> int:
+        """Minutes worked in the week of this index, which began at `since`, work in hand included."""
+        in_hand = self.work(max(self._began, since), now) if self._began is not None else 0
+        return self.worked[week] + in_hand

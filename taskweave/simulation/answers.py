@@ -1,0 +1,315 @@
+"""What a backbone may answer, step by step, and the JSON schema that each call asks for.
+
+A prompt's head names one of these classes; `X.model_validate` is its parser, and the function beside it builds the schema with the
+legal names, counts and ids of this call.  The classes are kinder than the schema: a name that is not legal passes here, because the
+simulation routes it and records that; what passes is never empty where text is needed.  Schemas keep to what OpenAI's strict mode takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from taskweave.records import Json, Priority, TaskSpec
+
+Schema = dict[str, Json]  # cached and shared: read it, never change it
+Source = Literal["pool", "tools", "environment"]
+SOURCES: tuple[Source, ...] = ("pool", "tools", "environment")
+PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high")
+_SAME: dict[str, Priority] = {"medium": "normal", "moderate": "normal", "urgent": "high", "critical": "high"}
+# OpenAI takes at most 1,000 enum values a schema, and 15,000 characters in an enum of more than 250.
+_MOST_NAMES = 250
+
+
+def _listed(value: Json) -> Json:
+    """A list where a model wrote null for none, or one text for a list of one."""
+    if value is None or value == "":
+        return []
+    return [value] if isinstance(value, str) else value
+
+
+def _texts(value: Json) -> Json:
+    """A list of texts without the empty ones."""
+    listed = _listed(value)
+    return [t for t in listed if not (isinstance(t, str) and not t.strip())] if isinstance(listed, list) else listed
+
+
+def _priority(value: Json) -> Json:
+    if not isinstance(value, str):
+        return value
+    word = value.strip().lower()
+    return _SAME.get(word, word)
+
+
+def _sources(value: Json) -> Json:
+    """Sources by their legal names; others say nothing that the resolver could use."""
+    listed = _texts(value)
+    return [s for s in listed if s in SOURCES] if isinstance(listed, list) else listed
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Note = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(lambda v: "" if v is None else v)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_texts)]
+
+
+class Answer(BaseModel):
+    """One step's answer: frozen; keys beyond those asked for are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Formulation(Answer):
+    """formulate: the unit's plan π' (Sec. 3.2)."""
+
+    plan: Text
+    focus: Texts
+    risks: Texts
+
+
+class Objective(Answer):
+    """One item of an upper unit's bundle; `owner` is the agent id of the recipient."""
+
+    owner: Text
+    text: Text
+    goals: Texts
+    measure: Note
+
+
+class Partition(Answer):
+    """partition: the bundle 𝒯' of a year, quarter or month."""
+
+    objectives: Annotated[tuple[Objective, ...], BeforeValidator(_listed)]
+
+
+class ProposedTask(Answer):
+    """One composite task as proposed: the specification η of Eq. 4."""
+
+    title: Text
+    background: Note
+    description: Text
+    activity: Text
+    priority: Annotated[Priority, BeforeValidator(_priority)]
+    goals: Texts
+    constraints: Note
+
+    def spec(self) -> TaskSpec:
+        """The same as the frozen value that the loop carries."""
+        return TaskSpec(
+            title=self.title,
+            background=self.background,
+            description=self.description,
+            activity=self.activity,
+            priority=self.priority,
+            goals=self.goals,
+            constraints=self.constraints,
+        )
+
+
+class WeekPartition(Answer):
+    """partition_week: the bundle 𝒯' of a week, one composite task a slot."""
+
+    tasks: Annotated[tuple[ProposedTask, ...], BeforeValidator(_listed)]
+
+
+class ProposedSubtask(Answer):
+    """One subtask as proposed: goal η̂ and dependency query Ψ.  `after` holds "s1".. of this answer and ids of other tasks."""
+
+    goal: Text
+    activity: Text
+    role: Text
+    hours: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    after: Texts
+    need: Note
+    sources: Annotated[tuple[Source, ...], BeforeValidator(_sources)]
+
+
+class Decomposition(Answer):
+    """decompose: the subtasks of a composite task, in order."""
+
+    subtasks: Annotated[tuple[ProposedSubtask, ...], BeforeValidator(_listed)]
+
+
+class Deliverable(Answer):
+    """execute: what an agent made, δ̂ of Eq. 7."""
+
+    artifact: Text
+    title: Text
+    content: Text
+
+
+class Merged(Answer):
+    """merge: the composite output δ of Eq. 8."""
+
+    title: Text
+    content: Text
+
+
+class Diagnosis(Answer):
+    """diagnose: the summary σ' of what execution showed."""
+
+    summary: Text
+    deviations: Texts
+    blockers: Texts
+
+
+class Alignment(Answer):
+    """align: the plan after feedback, π̃' of Eq. 3."""
+
+    plan: Text
+    changes: Texts
+
+
+class SiblingRequest(Answer):
+    """What one unit asks of a sibling; `to` is the agent id of its owner."""
+
+    to: Text
+    text: Text
+
+
+class Reconciliation(Answer):
+    """reconcile: the plan after coordination with siblings, and what is asked of them."""
+
+    plan: Text
+    requests: Annotated[tuple[SiblingRequest, ...], BeforeValidator(_listed)]
+
+
+class RollUp(Answer):
+    """roll_up: the children's diagnoses as one summary."""
+
+    summary: Text
+
+
+class Response(Answer):
+    """respond: the plan after an incident, and the urgent tasks."""
+
+    plan: Text
+    urgent: Annotated[tuple[ProposedTask, ...], BeforeValidator(_listed)]
+
+
+# ---------------------------------------------------------------- schemas
+_STRING: Schema = {"type": "string"}
+
+
+def _object(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(items: Schema, least: int | None = None, most: int | None = None) -> Schema:
+    array: Schema = {"type": "array", "items": items}
+    if least is not None:
+        array["minItems"] = least
+    if most is not None:
+        array["maxItems"] = most
+    return array
+
+
+def _one_of(names: Iterable[str]) -> Schema:
+    """A string that is one of `names`; any string where there is none to choose from, or more than a provider takes."""
+    legal = list(dict.fromkeys(names))
+    return {"type": "string", "enum": legal} if 0 < len(legal) <= _MOST_NAMES else _STRING
+
+
+def _some_of(names: tuple[str, ...], most: int | None = None) -> Schema:
+    """A list of some of `names`; an empty list where there are none."""
+    return _list(_one_of(names), most=len(set(names)) if most is None else min(most, len(set(names))))
+
+
+def _task(activities: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
+    return _object(
+        {
+            "title": _STRING,
+            "background": _STRING,
+            "description": _STRING,
+            "activity": _one_of(activities),
+            "priority": _one_of(PRIORITIES),
+            "goals": _some_of(goals),
+            "constraints": _STRING,
+        }
+    )
+
+
+@lru_cache(maxsize=1)
+def formulation() -> Schema:
+    """The schema of a `Formulation`."""
+    return _object({"plan": _STRING, "focus": _list(_STRING, 1, 5), "risks": _list(_STRING, 0, 4)})
+
+
+@lru_cache(maxsize=512)
+def partition(owners: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
+    """The schema of a `Partition`: at least one objective a recipient, at most two.  `owners` are agent ids, `goals` names."""
+    objective = _object({"owner": _one_of(owners), "text": _STRING, "goals": _some_of(goals), "measure": _STRING})
+    return _object({"objectives": _list(objective, len(owners), 2 * len(owners))})
+
+
+@lru_cache(maxsize=512)
+def week_partition(count: int, activities: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
+    """The schema of a `WeekPartition` of exactly `count` tasks."""
+    return _object({"tasks": _list(_task(activities, goals), count, count)})
+
+
+@lru_cache(maxsize=2048)
+def decomposition(
+    count: int, roles: tuple[str, ...], upstream: tuple[str, ...], activities: tuple[str, ...], hours: float | None = None
+) -> Schema:
+    """The schema of a `Decomposition` of exactly `count` subtasks; none may take more than the task's `hours`."""
+    number: Schema = {"type": "number", "minimum": 0.25}
+    if hours is not None:
+        number["maximum"] = max(hours, 0.25)
+    subtask = _object(
+        {
+            "goal": _STRING,
+            "activity": _one_of(activities),
+            "role": _one_of(roles),
+            "hours": number,
+            "after": _some_of((*(f"s{n}" for n in range(1, count)), *upstream)),
+            "need": _STRING,
+            "sources": _some_of(SOURCES),
+        }
+    )
+    return _object({"subtasks": _list(subtask, count, count)})
+
+
+@lru_cache(maxsize=512)
+def deliverable(artifacts: tuple[str, ...]) -> Schema:
+    """The schema of a `Deliverable` of one of the role's kinds."""
+    return _object({"artifact": _one_of(artifacts), "title": _STRING, "content": _STRING})
+
+
+@lru_cache(maxsize=1)
+def merged() -> Schema:
+    """The schema of a `Merged`."""
+    return _object({"title": _STRING, "content": _STRING})
+
+
+@lru_cache(maxsize=1)
+def diagnosis() -> Schema:
+    """The schema of a `Diagnosis`."""
+    return _object({"summary": _STRING, "deviations": _list(_STRING, 0, 6), "blockers": _list(_STRING, 0, 6)})
+
+
+@lru_cache(maxsize=1)
+def alignment() -> Schema:
+    """The schema of an `Alignment`."""
+    return _object({"plan": _STRING, "changes": _list(_STRING, 0, 6)})
+
+
+@lru_cache(maxsize=512)
+def reconciliation(siblings: tuple[str, ...]) -> Schema:
+    """The schema of a `Reconciliation`: at most one request a sibling.  `siblings` are agent ids."""
+    request = _object({"to": _one_of(siblings), "text": _STRING})
+    return _object({"plan": _STRING, "requests": _list(request, 0, len(siblings))})
+
+
+@lru_cache(maxsize=1)
+def roll_up() -> Schema:
+    """The schema of a `RollUp`."""
+    return _object({"summary": _STRING})
+
+
+@lru_cache(maxsize=512)
+def response(count: int, activities: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
+    """The schema of a `Response` with exactly `count` urgent tasks."""
+    return _object({"plan": _STRING, "urgent": _list(_task(activities, goals), count, count)})

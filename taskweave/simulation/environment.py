@@ -1,0 +1,62 @@
+"""What does the organization's environment read this week, and how far are the goals?
+
+Entry points: `Environment.advance`, `Environment.readings`.  A key figure drifts and is disturbed by a draw keyed by figure and week, so
+that one more figure moves no other.  It refuses to know who reads it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from taskweave.org.organization import Goal, Organization
+from taskweave.records import Json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """One key figure in one week; `target` and `goal` are those of the goal that it measures, if one does."""
+
+    kpi: str
+    value: float
+    unit: str
+    target: float | None
+    goal: str | None
+
+    def as_input(self) -> Json:
+        return {"kpi": self.kpi, "value": self.value, "unit": self.unit, "target": self.target, "goal": self.goal}
+
+
+class Environment:
+    """The key figures of an organization, one value a week."""
+
+    def __init__(self, org: Organization, seed: int) -> None:
+        self._org, self._seed = org, seed
+        self._values: dict[str, float] = {}
+        self._measured = {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}
+
+    def advance(self, week: int) -> None:
+        """Move every key figure to its value in week `week` (1 is the first; each week is advanced to once, in order)."""
+        for name, kpi in self._org.environment.items():
+            if name not in self._values:
+                self._values[name] = kpi.start
+            else:
+                disturbance = random.Random(f"{self._seed}:kpi:{name}:W{week}").gauss(0.0, 1.0) * kpi.noise
+                self._values[name] = round(self._values[name] + kpi.drift + disturbance, 4)
+
+    def readings(self) -> tuple[Reading, ...]:
+        """This week's values, in the order of the file."""
+        found = []
+        for name, value in self._values.items():
+            goal, target = self._measured.get(name, (None, None))
+            found.append(Reading(kpi=name, value=value, unit=self._org.environment[name].unit, target=target, goal=goal))
+        return tuple(found)
+
+    def progress(self, goal: Goal) -> float | None:
+        """How far the goal's key figure has come from its start to its target, 0 to 1; None where nothing measures it."""
+        if goal.kpi is None or goal.target is None or goal.kpi not in self._values:
+            return None
+        start = self._org.environment[goal.kpi].start
+        if start == goal.target:
+            return 1.0
+        return round(min(1.0, max(0.0, (start - self._values[goal.kpi]) / (start - goal.target))), 4)

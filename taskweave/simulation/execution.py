@@ -1,0 +1,412 @@
+"""What executing a composite task asks a backbone: decompose, execute, merge (Sec. 3.3, Eq. 4-8).
+
+Each function captures what is known at launch and returns a work: `async (ctx, needs) -> value`.  It refuses to know about agents'
+time: `tasks.py` says who works when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from taskweave.backbones.structured import Answered, CallRow
+from taskweave.engine.promises import Context as WorkContext
+from taskweave.pool.pool import Pool
+from taskweave.records import Dependency, DependencyQuery, Json, Origin, Quality, TaskSpec
+from taskweave.simulation import answers
+from taskweave.simulation.capacity import Slot, share_out
+from taskweave.simulation.dependencies import MOST_DEPENDENCIES, Use, break_cycles, read_after, resolve, within
+from taskweave.simulation.environment import Reading
+from taskweave.simulation.fpda import Bundle, Needs, Work, plan_text
+from taskweave.simulation.legal import nearest
+from taskweave.simulation.matching import PROPOSED, Matcher
+from taskweave.simulation.setting import Setting
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One subtask as decomposed: its goal, the proposed role, and how well it fits each eligible agent."""
+
+    goal: str
+    activity: str
+    role: str
+    hours: float
+    after: tuple[int, ...]
+    upstream: tuple[str, ...]
+    need: DependencyQuery
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Breakdown:
+    """A composite task with its subtasks; `notes` say what code had to add or change."""
+
+    spec: TaskSpec
+    steps: tuple[Step, ...]
+    quality: Quality
+    calls: tuple[CallRow, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deliverable:
+    """δ and most of ξ of a subtask's or a merged result; `references` are results of other tasks that it rests on."""
+
+    id: str
+    agent: str
+    role: str
+    artifact: str
+    title: str
+    content: str
+    quality: Quality
+    origin: Origin
+    prompt: str
+    uses: tuple[Use, ...]
+    references: tuple[Dependency, ...]
+    calls: tuple[CallRow, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Documents:
+    """What stands about each agent, for matching: the persona, the role, and the titles of own results in closed weeks."""
+
+    def __init__(self, setting: Setting) -> None:
+        documents = {}
+        for agent in setting.population.agents:
+            role = setting.org.roles[agent.role]
+            documents[agent.id] = [agent.role, *role.responsibilities, *role.skills, *agent.persona.knows]
+        self._matcher = Matcher(documents)
+        self._read: dict[str, int] = {}
+        self._writes = 0
+
+    def matcher(self, pool: Pool) -> Matcher:
+        """The matcher as of the pool's closed weeks: a work that asks for it is launched with reads."""
+        if self._writes != pool.writes:
+            for agent, titles in pool.titles_by_agent().items():
+                self._matcher.add(agent, titles[self._read.get(agent, 0) :])
+                self._read[agent] = len(titles)
+            self._writes = pool.writes
+        return self._matcher
+
+
+def decompose(
+    setting: Setting,
+    pool: Pool,
+    documents: Documents,
+    *,
+    date: str,
+    unit: Json,
+    index: int,
+    slot: Slot,
+    eligible: Mapping[str, tuple[str, ...]],
+    upstream: Mapping[str, tuple[str, str | int]],
+) -> Work:
+    """{τ̂_k} of the task at `index` of the bundle, with the match of every eligible agent.  Needs: bundle, plan.
+
+    `eligible` are the agents by role that the delegator may assign to; `upstream` maps a short name to the id of another task and its
+    title, or its index in the bundle.
+    """
+    count = len(slot.roles)
+    titles = list(dict.fromkeys(slot.roles)) if setting.assign == "match" else sorted(eligible, key=list(setting.org.roles).index)
+
+    async def work(ctx: WorkContext, needs: Needs) -> Breakdown:
+        bundle: Bundle = needs["bundle"]
+        spec = bundle.tasks[index]
+        offered = {name: bundle.tasks[title].title if isinstance(title, int) else title for name, (_, title) in upstream.items()}
+
+        async def ask_for(first: int) -> Answered[tuple[answers.ProposedSubtask, ...]]:
+            wanted = slot.roles[first:]
+            inputs = {
+                "organization": setting.organization(),
+                "date": date,
+                "unit": unit,
+                "plan": plan_text(needs["plan"]),
+                "task": task_input(spec),
+                "subtasks": [
+                    {"n": n, "role": role, "hours": setting.org.roles[role].middle_hours}
+                    if setting.assign == "match"
+                    else {"n": n, "role": None, "hours": None}
+                    for n, role in enumerate(wanted, first + 1)
+                ],
+                "hours": slot.hours,
+                "roles": setting.roles("decompose", titles),
+                "upstream": [{"id": name, "title": title} for name, title in offered.items()],
+                "activities": list(setting.org.activities),
+            }
+            schema = answers.decomposition(count, tuple(titles), tuple(offered), setting.org.activities, slot.hours)
+            return await setting.ask(ctx, "decompose", inputs, schema, read_subtasks, tuple)
+
+        first = await ask_for(0)
+        found, calls, notes, quality = list(first.value[:count]), list(first.calls), list(first.notes), first.quality
+        if len(first.value) > count:
+            notes.append(f"{len(first.value) - count} subtasks more than asked were left out")
+            quality = "repaired" if quality == "ok" else quality
+        if len(found) < count and quality != "fallback":
+            more = await ask_for(len(found))
+            notes.append(f"{count - len(found)} subtasks were missing and asked for again")
+            calls, notes, quality = [*calls, *more.calls], [*notes, *more.notes], "repaired" if more.quality == "ok" else more.quality
+            found += more.value[: count - len(found)]
+        while len(found) < count:
+            notes.append(f"subtask {len(found) + 1} was filled by code")
+            found.append(filler(setting, spec, slot.roles[len(found)], chained=bool(found), number=len(found)))
+            quality = "fallback"
+        steps, more_notes = read_steps(setting, spec, slot, found, titles, {name: task for name, (task, _) in upstream.items()})
+        matcher = documents.matcher(pool)
+        scored = tuple(score(setting, matcher, step, eligible) for step in steps)
+        return Breakdown(spec=spec, steps=scored, quality=quality, calls=tuple(calls), notes=(*notes, *more_notes))
+
+    return work
+
+
+def read_subtasks(answer: Json) -> tuple[answers.ProposedSubtask, ...]:
+    """The subtasks of a decompose answer; ValueError for what is none."""
+    return answers.Decomposition.model_validate(answer).subtasks
+
+
+def read_steps(
+    setting: Setting,
+    spec: TaskSpec,
+    slot: Slot,
+    found: Sequence[answers.ProposedSubtask],
+    titles: Sequence[str],
+    upstream: Mapping[str, str],
+) -> tuple[list[Step], list[str]]:
+    """Subtasks with legal roles and activities, hours clamped and scaled, and dependencies without cycles."""
+    notes: list[str] = []
+    roles, after, tasks = [], [], []
+    for index, step in enumerate(found):
+        role, note = nearest(step.role, titles)
+        notes += [f"s{index + 1}: {note}"] if note else []
+        roles.append(role)
+        siblings, others, illegal = read_after(step.after, index, len(found), upstream)
+        after.append(siblings)
+        tasks.append(tuple(others))
+        notes += illegal
+    acyclic, cycles = break_cycles(after)
+    hours = share_out([step.hours for step in found], [setting.org.roles[role].hours for role in roles], slot.hours)
+    filters = {"goal": spec.goals[0]} if spec.goals else {}
+    return [
+        Step(
+            goal=step.goal or spec.description,
+            activity=nearest(step.activity, setting.org.activities)[0],
+            role=roles[index],
+            hours=hours[index],
+            after=acyclic[index],
+            upstream=tasks[index],
+            need=DependencyQuery(
+                upstream=tuple(f"s{other + 1}" for other in acyclic[index]) + tasks[index],
+                text=step.need,
+                filters=filters,
+                sources=tuple(source for source in step.sources if source in answers.SOURCES),
+            ),
+            scores={},
+        )
+        for index, step in enumerate(found)
+    ], [*notes, *cycles]
+
+
+def score(setting: Setting, matcher: Matcher, step: Step, eligible: Mapping[str, tuple[str, ...]]) -> Step:
+    """The step with s_match of each eligible agent (Eq. 6); with `--assign model` only the proposed role's agents are eligible."""
+    others = [] if setting.assign == "model" else [role for role in eligible if role != step.role]
+    names = [agent for role in [step.role, *others] for agent in eligible.get(role, ())]
+    cosines = matcher.score(f"{step.goal} {step.activity}", names)
+    scores = {
+        name: round(cosines[name] + (PROPOSED if setting.population.agent(name).role == step.role else 0.0), 6) for name in sorted(names)
+    }
+    return Step(
+        goal=step.goal,
+        activity=step.activity,
+        role=step.role,
+        hours=step.hours,
+        after=step.after,
+        upstream=step.upstream,
+        need=step.need,
+        scores=scores,
+    )
+
+
+def filler(setting: Setting, spec: TaskSpec, role: str, *, chained: bool, number: int) -> answers.ProposedSubtask:
+    """The subtask that stands in where a backbone named none."""
+    return answers.ProposedSubtask(
+        goal=f"{spec.title}: the part of the {role}",
+        activity=spec.activity,
+        role=role,
+        hours=setting.org.roles[role].middle_hours,
+        after=(f"s{number}",) if chained else (),
+        need=spec.title,
+        sources=("pool",),
+    )
+
+
+def execute(
+    setting: Setting,
+    pool: Pool,
+    *,
+    result: str,
+    date: str,
+    agent: str,
+    index: int,
+    task: str,
+    upstream: Sequence[tuple[str, str]],
+    readings: Sequence[Reading],
+    searching: bool,
+) -> Work:
+    """r = ℰ_exec(η̂, Γ, a), Eq. 7.
+
+    Needs: breakdown, plans (year, quarter, month, week: those there are), upstream (deliverables).  `upstream` names the same results
+    by id and task.
+    """
+
+    async def work(ctx: WorkContext, needs: Needs) -> Deliverable:
+        breakdown: Breakdown = needs["breakdown"]
+        step, spec = breakdown.steps[index], breakdown.spec
+        explicit = [
+            Dependency(id=id, title=d.title, role=d.role, author=setting.name(d.agent), artifact=d.artifact, excerpt=d.content)
+            for (id, _), d in zip(upstream, needs["upstream"], strict=True)
+        ]
+        context, uses = await resolve(
+            ctx,
+            pool,
+            step.need,
+            explicit=explicit,
+            task=task,
+            readings=readings,
+            searching=searching,
+            budget=setting.budget("execute", "dependencies"),
+        )
+        role = setting.population.agent(agent).role
+        inputs = {
+            "organization": setting.organization(),
+            "date": date,
+            "plans": [{"level": level, "text": plan_text(plan)} for level, plan in needs["plans"].items()],
+            "task": task_input(spec),
+            "role": setting.shown_role("execute", role),
+            "author": setting.author(agent),
+            "dependencies": [dependency_input(dependency) for dependency in context.results],
+            "evidence": list(context.evidence),
+            "goals": [goal for goal in setting.goals() if goal["name"] in spec.goals],
+            "subtask": {"goal": step.goal, "activity": step.activity, "hours": step.hours},
+        }
+        artifacts = setting.org.roles[role].artifacts
+        answered = await setting.ask(
+            ctx,
+            "execute",
+            inputs,
+            answers.deliverable(artifacts),
+            answers.Deliverable.model_validate,
+            lambda: answers.Deliverable(
+                artifact=artifacts[0] if artifacts else "report",
+                title=step.goal,
+                content=f"No usable text was returned for this subtask: {step.goal}.",
+            ),
+        )
+        artifact, note = nearest(answered.value.artifact, artifacts) if artifacts else (answered.value.artifact, None)
+        own = {id for id, of in upstream if of == task}
+        return Deliverable(
+            id=result,
+            agent=agent,
+            role=role,
+            artifact=artifact,
+            title=answered.value.title or step.goal,
+            content=answered.value.content,
+            quality=answered.quality,
+            origin="fallback" if answered.quality == "fallback" else setting.origin,
+            prompt=setting.prompts.label("execute"),
+            uses=tuple(uses),
+            references=tuple(dependency for dependency in context.results if dependency.id not in own),
+            calls=answered.calls,
+            notes=(*answered.notes, *((note,) if note else ())),
+        )
+
+    return work
+
+
+def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
+    """(δ, ξ) = ℳ(ℬ), Eq. 8.  Needs: breakdown, partials (deliverables, in order of the subtasks).  A single partial is taken as it is."""
+
+    async def work(ctx: WorkContext, needs: Needs) -> Deliverable:
+        spec: TaskSpec = needs["breakdown"].spec
+        partials: list[Deliverable] = needs["partials"]
+        last = partials[-1]
+        references = list({dependency.id: dependency for partial in partials for dependency in partial.references}.values())
+        uses = [Use(used=partial.id, kind="result", how="merged") for partial in partials]
+        kept = {use.used: use for partial in partials for use in partial.uses if use.how != "merged"}
+        partial_ids = {partial.id for partial in partials}
+        uses += [use for used, use in kept.items() if used not in partial_ids]
+        if len(partials) == 1:
+            return Deliverable(
+                id=result,
+                agent=agent,
+                role=last.role,
+                artifact=last.artifact,
+                title=last.title,
+                content=last.content,
+                quality=last.quality,
+                origin=last.origin,
+                prompt=last.prompt,
+                uses=tuple(uses),
+                references=tuple(references),
+                calls=(),
+            )
+        found = [
+            Dependency(id=p.id, title=p.title, role=p.role, author=setting.name(p.agent), artifact=p.artifact, excerpt=p.content)
+            for p in partials
+        ]
+        inputs = {
+            "organization": setting.organization(),
+            "date": date,
+            "task": task_input(spec),
+            "goals": [goal for goal in setting.goals() if goal["name"] in spec.goals],
+            "partials": [dependency_input(d) for d in within(found, setting.budget("merge", "partials"))],
+            "references": [dependency_input(d) for d in within(references[:MOST_DEPENDENCIES], setting.budget("merge", "references"))],
+        }
+        answered = await setting.ask(
+            ctx,
+            "merge",
+            inputs,
+            answers.merged(),
+            answers.Merged.model_validate,
+            lambda: answers.Merged(title=spec.title, content="\n\n".join(f"{p.title}\n{p.content}" for p in partials)),
+        )
+        return Deliverable(
+            id=result,
+            agent=agent,
+            role=setting.population.agent(agent).role,
+            artifact=last.artifact,
+            title=answered.value.title or spec.title,
+            content=answered.value.content,
+            quality=answered.quality,
+            origin="fallback" if answered.quality == "fallback" else setting.origin,
+            prompt=setting.prompts.label("merge"),
+            uses=tuple(uses),
+            references=tuple(references),
+            calls=answered.calls,
+            notes=answered.notes,
+        )
+
+    return work
+
+
+def task_input(spec: TaskSpec) -> Json:
+    """The `task` input of prompts."""
+    return {
+        "title": spec.title,
+        "background": spec.background,
+        "description": spec.description,
+        "activity": spec.activity,
+        "priority": spec.priority,
+        "goals": list(spec.goals),
+        "constraints": spec.constraints,
+    }
+
+
+def dependency_input(dependency: Dependency) -> Json:
+    """One entry of `dependencies`, `partials` or `references`."""
+    return {
+        "id": dependency.id,
+        "title": dependency.title,
+        "role": dependency.role,
+        "author": dependency.author,
+        "artifact": dependency.artifact,
+        "excerpt": dependency.excerpt,
+    }

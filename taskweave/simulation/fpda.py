@@ -1,0 +1,460 @@
+"""What a planning unit asks a backbone: formulate, partition, diagnose, align, and reconcile, roll up, respond (Sec. 3.2, Eq. 2-3).
+
+Each function captures what is known at launch and returns a work: `async (ctx, needs) -> value`, needs being promised values by name.
+It refuses to know when it is called and how many items there should be: callers say the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from taskweave.backbones.structured import Answered, CallRow
+from taskweave.engine.promises import Context as WorkContext
+from taskweave.records import Json, Priority, Quality, TaskSpec
+from taskweave.simulation import answers
+from taskweave.simulation.capacity import Slot
+from taskweave.simulation.legal import nearest
+from taskweave.simulation.setting import Setting
+
+T = TypeVar("T")
+Needs = Mapping[str, Any]
+Work = Callable[[WorkContext, Needs], Awaitable[Any]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scene:
+    """What a unit's prompts show of the moment in which they are launched."""
+
+    date: str
+    unit: Json
+    incidents: tuple[Json, ...] = ()
+    readings: tuple[Json, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bundle:
+    """𝒯′ of a week: composite tasks in the order of their slots; `notes` say what code had to add or change."""
+
+    tasks: tuple[TaskSpec, ...]
+    quality: Quality
+    calls: tuple[CallRow, ...]
+    notes: tuple[str, ...] = ()
+
+
+# ---------------------------------------------------------------- opening a unit
+def formulate(setting: Setting, scene: Scene, *, carried: Sequence[str]) -> Work:
+    """π' = F_form(π, σ, 𝔹).
+
+    Needs: parent, parent_diagnosis, bundle, last_plan, last_diagnosis (each may be None), requests (a list).
+    """
+    owner = scene.unit["id"].rsplit("@", 1)[1]
+
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Formulation]:
+        objectives = [o.text for o in needs["bundle"].value.objectives if o.owner == owner] if needs["bundle"] else []
+        parent_plan = plan_text(needs["parent"])
+        inputs = {
+            "organization": setting.organization(),
+            "date": scene.date,
+            "unit": scene.unit,
+            "parent_plan": parent_plan,
+            "parent_diagnosis": summary_text(needs["parent_diagnosis"]),
+            "last_plan": plan_text(needs["last_plan"]),
+            "last_diagnosis": summary_text(needs["last_diagnosis"]),
+            "objectives": objectives,
+            "readings": list(scene.readings),
+            "incidents": list(scene.incidents),
+            "requests": requests_to(owner, needs["requests"], setting),
+            "carried": list(carried),
+        }
+        kept = " ".join(objectives) or parent_plan or " ".join(goal.text for goal in setting.org.goals.values())
+        return await setting.ask(
+            ctx,
+            "formulate",
+            inputs,
+            answers.formulation(),
+            answers.Formulation.model_validate,
+            lambda: answers.Formulation(plan=f"Go on with what was asked: {kept}", focus=(), risks=()),
+        )
+
+    return work
+
+
+def partition(setting: Setting, scene: Scene, recipients: Sequence[str]) -> Work:
+    """𝒯' = F_part(π', 𝒜^[t], ℍ) above the week: one objective for each next owner.  Needs: plan."""
+
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Partition]:
+        plan = needs["plan"].value
+        goals = tuple(setting.org.goals)
+        inputs = {
+            "organization": setting.organization(),
+            "date": scene.date,
+            "unit": scene.unit,
+            "plan": plan.plan,
+            "focus": list(getattr(plan, "focus", ())),
+            "recipients": [recipient(setting, agent) for agent in recipients],
+            "goals": setting.goals(),
+            "incidents": list(scene.incidents),
+        }
+        answered = await setting.ask(
+            ctx,
+            "partition",
+            inputs,
+            answers.partition(tuple(recipients), goals),
+            answers.Partition.model_validate,
+            lambda: answers.Partition(objectives=()),
+        )
+        return complete_objectives(setting, answered, recipients, plan.plan)
+
+    return work
+
+
+def complete_objectives(
+    setting: Setting, answered: Answered[answers.Partition], recipients: Sequence[str], plan: str
+) -> Answered[answers.Partition]:
+    """Every recipient has an objective: owners that do not exist are routed to the nearest, missing ones are filled from the plan."""
+    given, notes = [], []
+    for objective in answered.value.objectives:
+        owner, note = nearest(objective.owner, recipients)
+        notes += [note] if note else []
+        goals = tuple(goal for goal in objective.goals if goal in setting.org.goals)
+        given.append(objective.model_copy(update={"owner": owner, "goals": goals}))
+    for agent in recipients:
+        if all(objective.owner != agent for objective in given):
+            notes.append(f"no objective for {agent}: the plan itself was passed on")
+            given.append(answers.Objective(owner=agent, text=f"Carry out your part of the plan: {plan}", goals=(), measure=""))
+    value = answers.Partition(objectives=tuple(given))
+    return answered.with_value(value, notes)
+
+
+def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, carried: Sequence[str]) -> Work:
+    """𝒯' of a week: exactly one composite task a slot.  Needs: plan, bundle (the parent's, or None), last (last week's Bundle, or None)."""
+    owner = scene.unit["id"].rsplit("@", 1)[1]
+
+    async def work(ctx: WorkContext, needs: Needs) -> Bundle:
+        plan = needs["plan"].value
+        objectives = [o.text for o in needs["bundle"].value.objectives if o.owner == owner] if needs["bundle"] else []
+        recent = [task.title for task in needs["last"].tasks] if needs["last"] else []
+
+        async def ask_for(wanted: Sequence[Slot], had: Sequence[str]) -> Answered[tuple[TaskSpec, ...]]:
+            titles = roles_of(wanted)
+            inputs = {
+                "organization": setting.organization(),
+                "date": scene.date,
+                "unit": scene.unit,
+                "plan": plan.plan,
+                "focus": list(getattr(plan, "focus", ())),
+                "objectives": objectives,
+                "incidents": list(scene.incidents),
+                "carried": list(carried),
+                "recent": [*recent, *had],
+                "slots": [slot.as_input(setting.org) for slot in wanted],
+                "roles": setting.roles("partition_week", titles),
+                "activities": list(setting.org.activities),
+                "goals": setting.goals(),
+            }
+            schema = answers.week_partition(len(wanted), setting.org.activities, tuple(setting.org.goals))
+            return await setting.ask(ctx, "partition_week", inputs, schema, read_tasks, tuple)
+
+        return await exactly(slots, ask_for, setting, plan.plan)
+
+    return work
+
+
+def read_tasks(answer: Json) -> tuple[TaskSpec, ...]:
+    """The tasks of a partition_week answer; ValueError for what is none."""
+    return tuple(task.spec() for task in answers.WeekPartition.model_validate(answer).tasks)
+
+
+def respond(setting: Setting, scene: Scene, incident: Json, open_tasks: Sequence[Json], slots: Sequence[Slot]) -> Work:
+    """What an affected owner does at once about a grave incident: a new plan, and exactly one urgent task a slot.  Needs: plan."""
+
+    async def work(ctx: WorkContext, needs: Needs) -> tuple[Answered[answers.Response], Bundle]:
+        answered: Answered[answers.Response] | None = None
+
+        async def ask_for(wanted: Sequence[Slot], had: Sequence[str]) -> Answered[tuple[TaskSpec, ...]]:
+            nonlocal answered
+            inputs = {
+                "organization": setting.organization(),
+                "date": scene.date,
+                "unit": scene.unit,
+                "plan": plan_text(needs["plan"]),
+                "incident": incident,
+                "open": [*open_tasks, *({"id": "", "title": title, "status": "urgent"} for title in had)],
+                "slots": [slot.as_input(setting.org) for slot in wanted],
+                "roles": setting.roles("respond", roles_of(wanted)),
+                "activities": list(setting.org.activities),
+                "goals": setting.goals(),
+            }
+            schema = answers.response(len(wanted), setting.org.activities, tuple(setting.org.goals))
+            got = await setting.ask(
+                ctx,
+                "respond",
+                inputs,
+                schema,
+                answers.Response.model_validate,
+                lambda: answers.Response(plan=f"{plan_text(needs['plan'])} Attend to: {incident['title']}.", urgent=()),
+            )
+            answered = answered or got
+            return got.with_value(tuple(task.spec() for task in got.value.urgent), ())
+
+        bundle = await exactly(slots, ask_for, setting, incident["title"]) if slots else None
+        if answered is None:
+            await ask_for((), ())
+        assert answered is not None
+        return answered, bundle or Bundle(tasks=(), quality="ok", calls=answered.calls)
+
+    return work
+
+
+async def exactly(
+    slots: Sequence[Slot],
+    ask_for: Callable[[Sequence[Slot], Sequence[str]], Awaitable[Answered[tuple[TaskSpec, ...]]]],
+    setting: Setting,
+    plan: str,
+) -> Bundle:
+    """One task a slot: what is missing is asked for once more, then filled by code, and both are said in the notes."""
+    first = await ask_for(slots, ())
+    tasks, calls, notes, quality = list(first.value[: len(slots)]), list(first.calls), list(first.notes), first.quality
+    if len(first.value) > len(slots):
+        notes.append(f"{len(first.value) - len(slots)} tasks more than asked were left out")
+        quality = worst(quality, "repaired")
+    if len(tasks) < len(slots) and first.quality != "fallback":
+        missing = len(slots) - len(tasks)
+        more = await ask_for(slots[len(tasks) :], [task.title for task in tasks])
+        calls, notes = [*calls, *more.calls], [*notes, *more.notes, f"{missing} tasks were missing and asked for again"]
+        tasks, quality = [*tasks, *more.value[:missing]], worst(quality, worst(more.quality, "repaired"))
+    while len(tasks) < len(slots):
+        notes.append(f"task {len(tasks) + 1} was filled by code")
+        tasks.append(filler(setting, slots[len(tasks)], plan))
+        quality = "fallback"
+    return Bundle(tasks=tuple(legal(setting, task) for task in tasks), quality=quality, calls=tuple(calls), notes=tuple(notes))
+
+
+def filler(setting: Setting, slot: Slot, plan: str) -> TaskSpec:
+    """The composite task that stands in where a backbone named none."""
+    role = setting.org.roles[slot.roles[0]]
+    duty = (role.responsibilities or (f"Do the work of a {role.title}",))[0]
+    return TaskSpec(
+        title=f"{role.title}: {duty}",
+        background=plan,
+        description=duty,
+        activity=(role.activities or setting.org.activities)[0],
+        priority="normal",
+        goals=(),
+        constraints="",
+    )
+
+
+def legal(setting: Setting, task: TaskSpec) -> TaskSpec:
+    """The task with its activity and goals brought to names that the organization has."""
+    activity, _ = nearest(task.activity, setting.org.activities)
+    goals = tuple(dict.fromkeys(nearest(goal, tuple(setting.org.goals))[0] for goal in task.goals)) if setting.org.goals else ()
+    return TaskSpec(
+        title=task.title or task.description or activity,
+        background=task.background,
+        description=task.description,
+        activity=activity,
+        priority=task.priority,
+        goals=goals,
+        constraints=task.constraints,
+    )
+
+
+# ---------------------------------------------------------------- closing a unit
+def diagnose(
+    setting: Setting,
+    scene: Scene,
+    *,
+    counts: Mapping[str, int],
+    tasks: Sequence[Json],
+    children: Sequence[str],
+) -> Work:
+    """σ' = F_diag(ℝ, 𝒯').  What is done, spilled or blocked is given, never asked.
+
+    Needs: plan, results (merged deliverables), children (their diagnoses, in the order of `children`, the owners).
+    """
+
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Diagnosis]:
+        fallbacks = sum(result.quality == "fallback" for result in needs["results"])
+        inputs = {
+            "organization": setting.organization(),
+            "date": scene.date,
+            "unit": scene.unit,
+            "plan": plan_text(needs["plan"]),
+            "counts": {**counts, "fallback": fallbacks},
+            "tasks": list(tasks),
+            "results": [
+                {"title": result.title, "author": setting.name(result.agent), "excerpt": result.content} for result in needs["results"]
+            ],
+            "children": [
+                {"owner": setting.population.agent(owner).role, "summary": summary_text(child)}
+                for owner, child in zip(children, needs["children"], strict=True)
+            ],
+            "readings": list(scene.readings),
+            "incidents": list(scene.incidents),
+        }
+        tally = ", ".join(f"{count} {name}" for name, count in counts.items())
+        return await setting.ask(
+            ctx,
+            "diagnose",
+            inputs,
+            answers.diagnosis(),
+            answers.Diagnosis.model_validate,
+            lambda: answers.Diagnosis(
+                summary=f"Tasks of the period: {tally}.",
+                deviations=tuple(task["title"] for task in tasks if task["status"] == "spilled"),
+                blockers=tuple(task["title"] for task in tasks if task["status"] == "blocked"),
+            ),
+        )
+
+    return work
+
+
+def align(setting: Setting, scene: Scene) -> Work:
+    """π̃' = F_align(π', σ').  Needs: plan, diagnosis."""
+
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Alignment]:
+        diagnosis = needs["diagnosis"].value
+        inputs = {
+            "organization": setting.organization(),
+            "date": scene.date,
+            "unit": scene.unit,
+            "plan": plan_text(needs["plan"]),
+            "diagnosis": {
+                "summary": diagnosis.summary,
+                "deviations": list(getattr(diagnosis, "deviations", ())),
+                "blockers": list(getattr(diagnosis, "blockers", ())),
+            },
+            "incidents": list(scene.incidents),
+            "readings": list(scene.readings),
+        }
+        return await setting.ask(
+            ctx,
+            "align",
+            inputs,
+            answers.alignment(),
+            answers.Alignment.model_validate,
+            lambda: answers.Alignment(plan=plan_text(needs["plan"]), changes=()),
+        )
+
+    return work
+
+
+def reconcile(setting: Setting, scene: Scene, siblings: Sequence[str]) -> Work:
+    """G_align over 𝒩_sibling: deadlines, budgets, needs across departments.  Needs: plan, plans and diagnoses (of the siblings)."""
+
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Reconciliation]:
+        inputs = {
+            "organization": setting.organization(),
+            "date": scene.date,
+            "unit": scene.unit,
+            "plan": plan_text(needs["plan"]),
+            "siblings": [
+                {
+                    "owner": agent,
+                    "title": setting.population.agent(agent).role,
+                    "name": setting.name(agent),
+                    "department": setting.population.agent(agent).department or "",
+                    "plan": plan_text(plan),
+                    "diagnosis": summary_text(diagnosis),
+                }
+                for agent, plan, diagnosis in zip(siblings, needs["plans"], needs["diagnoses"], strict=True)
+            ],
+        }
+        answered = await setting.ask(
+            ctx,
+            "reconcile",
+            inputs,
+            answers.reconciliation(tuple(siblings)),
+            answers.Reconciliation.model_validate,
+            lambda: answers.Reconciliation(plan=plan_text(needs["plan"]), requests=()),
+        )
+        requests, notes = [], []
+        for request in answered.value.requests:
+            to, note = nearest(request.to, siblings)
+            notes += [note] if note else []
+            requests.append(request.model_copy(update={"to": to}))
+        return answered.with_value(answers.Reconciliation(plan=answered.value.plan, requests=tuple(requests)), notes)
+
+    return work
+
+
+def roll_up(setting: Setting, scene: Scene, children: Sequence[tuple[str, str]]) -> Work:
+    """U_up({σ}): the children's diagnoses become the parent's.
+
+    `children` are (owner, period).  Needs: plan, last (the diagnosis so far, or None), plans, diagnoses.
+    """
+
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.RollUp]:
+        summaries = [summary_text(diagnosis) for diagnosis in needs["diagnoses"]]
+        inputs = {
+            "organization": setting.organization(),
+            "date": scene.date,
+            "unit": scene.unit,
+            "plan": plan_text(needs["plan"]),
+            "last_summary": summary_text(needs["last"]),
+            "children": [
+                {"owner": setting.population.agent(owner).role, "period": period, "plan": plan_text(plan), "summary": summary}
+                for (owner, period), plan, summary in zip(children, needs["plans"], summaries, strict=True)
+            ],
+        }
+        return await setting.ask(
+            ctx,
+            "roll_up",
+            inputs,
+            answers.roll_up(),
+            answers.RollUp.model_validate,
+            lambda: answers.RollUp(summary=" ".join(summaries)),
+        )
+
+    return work
+
+
+# ---------------------------------------------------------------- reading needs
+def plan_text(plan: Any) -> str:
+    """The plan in a formulate, align, reconcile or respond answer; '' for None."""
+    return plan.value.plan if plan is not None else ""
+
+
+def summary_text(diagnosis: Any) -> str:
+    """The summary in a diagnose or roll-up answer; '' for None."""
+    return diagnosis.value.summary if diagnosis is not None else ""
+
+
+def requests_to(owner: str, reconciled: Mapping[str, Any], setting: Setting) -> list[Json]:
+    """What siblings asked of `owner` when they last closed; `reconciled` maps each sibling to its answer."""
+    return [
+        {"from": setting.name(sibling), "text": request.text}
+        for sibling, answered in reconciled.items()
+        for request in answered.value.requests
+        if request.to == owner
+    ]
+
+
+def recipient(setting: Setting, agent: str) -> Json:
+    """One addressee of a partition."""
+    person = setting.population.agent(agent)
+    below = [setting.population.agent(report).role for report in setting.delegation.reports(agent)]
+    return {
+        "owner": agent,
+        "title": person.role,
+        "name": person.persona.name,
+        "department": person.department or "",
+        "roles": list(dict.fromkeys(below)),
+    }
+
+
+def roles_of(slots: Sequence[Slot]) -> list[str]:
+    """The titles that occur in these slots, each once, in order."""
+    return list(dict.fromkeys(role for slot in slots for role in slot.roles))
+
+
+def worst(first: Quality, second: Quality) -> Quality:
+    """The worse of two qualities."""
+    order: tuple[Quality, ...] = ("ok", "repaired", "fallback")
+    return max(first, second, key=order.index)
+
+
+PRIORITY_RANK: Mapping[Priority, int] = {"high": 1, "normal": 2, "low": 3}

@@ -1,0 +1,479 @@
+"""How do planning units open and close?  The FPDA cycle over the levels of a year (Sec. 3.2, Eq. 1-3).
+
+Entry points: `Planning.open_level`, `Planning.close_level`, `Planning.respond`.  Planning takes no simulated time: everything here only
+launches works and books rows.  It refuses to know when: `year.py` calls it in the phases of a minute.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from simpy.events import Event
+
+from taskweave.backbones.structured import Answered
+from taskweave.engine.promises import Promise
+from taskweave.org.calendar import Week
+from taskweave.pool.tables import Row
+from taskweave.records import Json, Level
+from taskweave.simulation import answers, fpda
+from taskweave.simulation.capacity import CROSS_SHARE, Capacity, Slot
+from taskweave.simulation.fpda import Bundle, Scene, plan_text, summary_text
+from taskweave.simulation.incidents import Incidents, InForce
+from taskweave.simulation.ledger import call_rows
+from taskweave.simulation.open_work import OpenTask
+from taskweave.simulation.stage import Stage
+from taskweave.simulation.tasks import Tasks
+from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_path
+
+
+class Planning:
+    """The units of a year: one open unit a level and owner."""
+
+    def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents) -> None:
+        self._stage, self._tasks, self._incidents = stage, tasks, incidents
+        self._capacity = Capacity(stage.setting.org, stage.setting.seed)
+        self.open: dict[tuple[Level, str], Unit] = {}
+        self._before: dict[tuple[Level, str], Unit] = {}
+        self._requests: dict[tuple[Level, str], dict[str, Promise]] = {}
+        self._week_bundles: dict[str, Promise] = {}
+        self._late: list[Unit] = []
+        self._root = self._open_root()
+
+    # ------------------------------------------------------------ opening
+    def _open_root(self) -> Unit:
+        """S_0: the goals and the first readings, without a call."""
+        setting = self._stage.setting
+        origin = setting.origin
+        goals = "; ".join(goal.text for goal in setting.org.goals.values())
+        readings = "; ".join(f"{kpi} {spec.start:g} {spec.unit}".strip() for kpi, spec in setting.org.environment.items())
+        plan = answers.Formulation(plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=())
+        given = self._stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=origin))
+        root = Unit(id=ROOT, level="year", period="", owner="", parent=None, plan=given, plans={}, has_children=True)
+        if readings:
+            summary = answers.RollUp(summary=f"First readings: {readings}.")
+            root.diagnosis = self._stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=origin))
+        self._book_state(root, plan=plan.plan, diagnosis=f"First readings: {readings}." if readings else None, owner=setting.org.root.title)
+        return root
+
+    def open_level(self, level: Level, week: Week) -> None:
+        """Open the units of this level for the period that begins with `week`; heads before those below them."""
+        delegation = self._stage.setting.delegation
+        for owner in sorted(delegation.planners(level), key=lambda agent: len(delegation.ancestors(agent))):
+            self._open_unit(level, owner, week)
+
+    def _open_unit(self, level: Level, owner: str, week: Week) -> None:
+        stage, delegation = self._stage, self._stage.setting.delegation
+        above = delegation.parent(level, owner)
+        parent = self.open[above] if above is not None else self._root
+        unit = Unit(
+            id=f"{period_path(level, week)}@{owner}",
+            level=level,
+            period=self._period(level, week),
+            owner=owner,
+            parent=parent,
+            plan=parent.plan,
+            plans=dict(parent.plans),
+            # An officer without reports plans without delegating, to itself either.
+            has_children=bool(delegation.reports(owner) or delegation.executors(owner)) and bool(delegation.children(level, owner)),
+        )
+        self._before_open(unit)
+        self.open[unit.key] = unit
+        if level == "week":
+            unit.slots = self._capacity.slots(owner, unit.id, self._present(owner, week), self._tasks.carried_hours(owner))
+        carried = self._tasks.of(owner) if level == "week" else []
+        unit.silent = not (unit.has_children or unit.slots or carried)
+        coarsest = delegation.levels(owner)[0] == level
+        if unit.silent and not coarsest:
+            unit.plans[level] = unit.plan
+            self._book_promised(unit, unit.plan, None)
+            return
+        self._formulate(unit, [task.title for task in carried])
+        children = list(dict.fromkeys(child for _, child in delegation.children(level, owner)))
+        if unit.has_children:
+            work = fpda.partition(stage.setting, self._scene(unit), children)
+            unit.bundle = stage.launch(f"{unit.id}:partition", work, {"plan": unit.plan})
+            stage.ledger.notes(unit.bundle, subject=unit.id)
+            unit.objectives = {child: Objective() for child in children}
+            self._book_objectives(unit)
+        if unit.slots:
+            self._open_tasks(unit, [task.title for task in carried], week)
+
+    def _before_open(self, unit: Unit) -> None:
+        """The unit of the period before, by level and owner, is what its last plan and diagnosis come from."""
+        if unit.key in self.open:
+            self._before[unit.key] = self.open[unit.key]
+
+    def _formulate(self, unit: Unit, carried: Sequence[str]) -> None:
+        stage, before = self._stage, self._before.get(unit.key)
+        parent = unit.parent
+        assert parent is not None
+        work = fpda.formulate(stage.setting, self._scene(unit), carried=carried)
+        site = f"{unit.id}:formulate" + (f".{unit.turn}" if unit.turn > 1 else "")
+        last = (unit.plan, unit.diagnosis) if unit.turn > 1 else (before.plan, before.diagnosis) if before else (None, None)
+        unit.plan = stage.launch(
+            site,
+            work,
+            {
+                "parent": parent.plan,
+                "parent_diagnosis": parent.diagnosis,
+                "bundle": parent.bundle,
+                "last_plan": last[0],
+                "last_diagnosis": last[1],
+                "requests": self._requests.get(unit.key, {}),
+            },
+        )
+        unit.plans[unit.level] = unit.plan
+        self._book_promised(unit, unit.plan, None)
+        stage.ledger.event("open" if unit.turn == 1 else "replan", actor=unit.owner, subject=unit.id)
+
+    def _open_tasks(self, unit: Unit, carried: Sequence[str], week: Week) -> None:
+        """Partition a week into exactly the composite tasks that capacity allows, and begin them."""
+        stage = self._stage
+        before = self._before.get(unit.key)
+        work = fpda.partition_week(stage.setting, self._scene(unit), unit.slots, carried=carried)
+        site = f"{unit.id}:partition" if unit.bundle is None else f"{unit.id}:partition_week"
+        needs = {
+            "plan": unit.plan,
+            "bundle": unit.parent.bundle if unit.parent else None,
+            "last": self._week_bundles.get(before.id) if before else None,
+        }
+        bundle = stage.launch(site, work, needs)
+        self._week_bundles[unit.id] = bundle
+        stage.ledger.notes(bundle, subject=unit.id)
+        for index, slot in enumerate(unit.slots):
+            self._open_task(unit, f"{unit.id}/t{index + 1}", bundle, index, slot, week, siblings=unit.task_ids[:index])
+
+    def _open_task(
+        self,
+        unit: Unit,
+        task_id: str,
+        bundle: Promise,
+        index: int,
+        slot: Slot,
+        week: Week,
+        *,
+        siblings: Sequence[str] = (),
+        urgent: bool = False,
+        cause: str | None = None,
+    ) -> None:
+        stage = self._stage
+        last_day = week.first_day + week.day_count - 1
+        self._tasks.open(
+            task_id,
+            state=unit.id,
+            owner=unit.owner,
+            unit=self._unit_input(unit),
+            bundle=bundle,
+            plan=unit.plan,
+            plans=unit.plans,
+            index=index,
+            slot=slot,
+            due=(stage.setting.calendar.days[last_day].isoformat(), (last_day + 1) * stage.setting.calendar.day_minutes),
+            urgent=urgent,
+            cause=cause,
+            siblings=siblings,
+        )
+        unit.task_ids.append(task_id)
+
+    def _present(self, owner: str, week: Week) -> dict[str, float]:
+        """Working hours by role that this owner may plan with; an agent reached by cross links keeps most of its time for its own unit."""
+        setting, calendars = self._stage.setting, self._stage.calendars
+        hours: dict[str, float] = {}
+        for agent in setting.delegation.executors(owner):
+            links = sum(edge["kind"] == "cross" for _, _, edge in setting.delegation.graph.in_edges(agent, data=True))
+            own = max(0.0, 1 - CROSS_SHARE * links)
+            role = setting.population.agent(agent).role
+            hours[role] = hours.get(role, 0.0) + own * calendars[agent].minutes(week.first_day, week.day_count) / 60
+        for agent in setting.delegation.cross(owner):
+            role = setting.population.agent(agent).role
+            hours[role] = hours.get(role, 0.0) + CROSS_SHARE * calendars[agent].minutes(week.first_day, week.day_count) / 60
+        return hours
+
+    # ------------------------------------------------------------ closing
+    def close_level(self, level: Level) -> None:
+        """Close the open units of this level: diagnose, align, reconcile with siblings, roll up; those deepest in ℍ first."""
+        delegation = self._stage.setting.delegation
+        units = [unit for unit in self.open.values() if unit.level == level]
+        depths = sorted({len(delegation.ancestors(unit.owner)) for unit in units}, reverse=True)
+        for depth in depths:
+            self._close_round(level, [unit for unit in units if len(delegation.ancestors(unit.owner)) == depth])
+
+    def _close_round(self, level: Level, units: Sequence[Unit]) -> None:
+        stage = self._stage
+        closing: list[Unit] = []
+        for unit in units:
+            finished: list[tuple[OpenTask, Promise | None]] = []
+            if level == "week":
+                still_open, finished = self._tasks.close_week(unit.owner)
+                self._count(unit, still_open, [task for task, _ in finished])
+                shown = [*(task for task, _ in finished), *still_open]
+            else:
+                shown = []
+            stage.ledger.event("close", actor=unit.owner, subject=unit.id)
+            if unit.bundle is not None:
+                self._close_objectives(unit)
+            if unit.silent and not shown:
+                continue
+            self._diagnose(unit, shown, [merged for _, merged in finished if merged is not None])
+            closing.append(unit)
+        aligned = {unit.owner: unit.plan for unit in closing}
+        self._reconcile(level, closing, aligned)
+        for parent in dict.fromkeys(unit.parent for unit in closing if unit.parent is not None and unit.parent is not self._root):
+            self._roll_up(parent, [unit for unit in closing if unit.parent is parent])
+
+    def _count(self, unit: Unit, still_open: Sequence[OpenTask], finished: Sequence[OpenTask]) -> None:
+        counts = Counter({"done": 0, "spilled": 0, "blocked": 0, "dropped": 0})
+        counts.update(task.status for task in [*finished, *still_open])
+        unit.counts = counts
+        above = unit.parent
+        while above is not None and above is not self._root:
+            above.counts.update({name: counts[name] for name in ("done", "dropped")})
+            above.counts.update({name: 0 for name in ("spilled", "blocked")})
+            above = above.parent
+
+    def _diagnose(self, unit: Unit, shown: Sequence[OpenTask], results: Sequence[Promise]) -> None:
+        stage = self._stage
+        children = [child for child in unit.closed.values() if child.diagnosis is not None]
+        counts = {name: unit.counts[name] for name in ("done", "spilled", "blocked", "dropped")}
+        if unit.level != "week":
+            counts |= self._open_counts(unit)
+        work = fpda.diagnose(
+            stage.setting,
+            self._scene(unit),
+            counts=counts,
+            tasks=[self._task_input(task) for task in shown],
+            children=[child.owner for child in children],
+        )
+        needs: dict[str, Any] = {
+            "plan": unit.plan,
+            "results": list(results),
+            "children": [child.diagnosis for child in children],
+        }
+        unit.diagnosis = stage.launch(f"{unit.id}:diagnose", work, needs)
+        plan = stage.launch(
+            f"{unit.id}:align", fpda.align(stage.setting, self._scene(unit)), {"plan": unit.plan, "diagnosis": unit.diagnosis}
+        )
+        unit.plan = plan
+        self._book_promised(unit, plan, unit.diagnosis)
+
+    def _open_counts(self, unit: Unit) -> dict[str, int]:
+        """What stands spilled or blocked at the close of an upper unit, over all owners below it."""
+        owners = {unit.owner, *self._stage.setting.delegation.descendants(unit.owner)}
+        statuses = Counter(task.status for owner in sorted(owners) for task in self._tasks.of(owner))
+        return {name: statuses[name] for name in ("spilled", "blocked")}
+
+    def _task_input(self, task: OpenTask) -> Json:
+        people = dict.fromkeys(subtask.agent for subtask in task.subtasks if subtask.agent)
+        return {
+            "title": task.title,
+            "status": task.status,
+            "hours": task.slot.hours,
+            "author": ", ".join(self._stage.setting.name(agent) for agent in people),
+        }
+
+    def _reconcile(self, level: Level, closing: Sequence[Unit], aligned: Mapping[str, Promise]) -> None:
+        """G_align among units whose owners share a delegator; what they ask of each other is heard at the next opening."""
+        stage, population = self._stage, self._stage.setting.population
+        for unit in closing:
+            head = population.agent(unit.owner).head
+            siblings = [other for other in closing if other is not unit and population.agent(other.owner).head == head and head is not None]
+            for other in siblings:
+                self._requests.setdefault((level, unit.owner), {}).pop(other.owner, None)
+            if not siblings:
+                continue
+            work = fpda.reconcile(stage.setting, self._scene(unit), [other.owner for other in siblings])
+            reconciled = stage.launch(
+                f"{unit.id}:reconcile",
+                work,
+                {
+                    "plan": aligned[unit.owner],
+                    "plans": [aligned[other.owner] for other in siblings],
+                    "diagnoses": [other.diagnosis for other in siblings if other.diagnosis is not None],
+                },
+            )
+            stage.ledger.notes(reconciled, subject=unit.id)
+            unit.plan = reconciled
+            self._book_promised(unit, reconciled, None)
+            for other in siblings:
+                self._requests.setdefault((level, other.owner), {})[unit.owner] = reconciled
+
+    def _roll_up(self, parent: Unit, children: Sequence[Unit]) -> None:
+        stage = self._stage
+        parent.roll_ups += 1
+        parent.closed.update({child.owner: child for child in children})
+        work = fpda.roll_up(stage.setting, self._scene(parent), [(child.owner, child.period) for child in children])
+        needs: dict[str, Any] = {
+            "plan": parent.plan,
+            "last": parent.diagnosis,
+            "plans": [child.plan for child in children],
+            "diagnoses": [child.diagnosis for child in children],
+        }
+        parent.diagnosis = stage.launch(f"{parent.id}:roll_up.{parent.roll_ups}", work, needs)
+        self._book_promised(parent, parent.plan, parent.diagnosis)
+
+    # ------------------------------------------------------------ responding
+    def respond(self, unit: Unit, heard: InForce) -> Generator[Event, Any, None]:
+        """A grave incident in the middle of a week: plan anew at once, and add urgent tasks in the place of what can wait."""
+        stage = self._stage
+        unit.turn += 1
+        carried = [task.title for task in self._tasks.of(unit.owner)]
+        self._formulate(unit, carried)
+        slots = self._urgent_slots(unit, heard)
+        open_tasks = [{"id": task.id, "title": task.title, "status": task.status} for task in self._tasks.of(unit.owner)]
+        work = fpda.respond(stage.setting, self._scene(unit), heard.brief(), open_tasks, slots)
+        answered = stage.launch(f"{unit.id}:respond.{unit.turn - 1}", work, {"plan": unit.plan}, calls=False)
+        stage.ledger.book(lambda value: self._response_rows(unit, value), answered)
+        yield stage.clock.wait(answered)
+        response, _ = answered.value
+        unit.plan = stage.engine.given(response)
+        unit.plans[unit.level] = unit.plan
+        self._book_state(unit, plan=response.value.plan, diagnosis=None)
+        wanted = sum(slot.hours for slot in slots)
+        self._tasks.supersede(unit.owner, max(0.0, wanted - self._free_hours(unit)))
+        bundle = stage.engine.given(answered.value[1])
+        for index, slot in enumerate(slots):
+            unit.urgent += 1
+            task_id = f"{unit.id}/u{unit.urgent}"
+            self._open_task(unit, task_id, bundle, index, slot, stage.week, urgent=True, cause=heard.id)
+
+    @staticmethod
+    def _response_rows(unit: Unit, value: tuple[Answered[answers.Response], Bundle]) -> list[Row]:
+        return call_rows(value[1].calls)
+
+    def _free_hours(self, unit: Unit) -> float:
+        """Hours of the rest of the week that nobody has asked for yet."""
+        return max(0.0, self._hours_left(unit) - sum(self._tasks.carried_hours(unit.owner).values()))
+
+    def _hours_left(self, unit: Unit) -> float:
+        stage = self._stage
+        days = stage.week.first_day + stage.week.day_count - stage.day
+        agents = stage.setting.delegation.executors(unit.owner)
+        present = sum(stage.calendars[agent].minutes(stage.day, days) for agent in agents) / 60
+        return present * stage.setting.org.workload.utilisation
+
+    def _urgent_slots(self, unit: Unit, heard: InForce) -> list[Slot]:
+        """One urgent task, or two when more than half of the unit's hours are free, for the affected roles first."""
+        stage, setting = self._stage, self._stage.setting
+        days = stage.week.first_day + stage.week.day_count - stage.day
+        here = [a for a in setting.delegation.executors(unit.owner) if stage.calendars[a].minutes(stage.day, days) > 0]
+        if not here:
+            return []
+        affected = [agent for agent in here if agent in heard.agents] or here
+        free = sorted(affected, key=lambda agent: (stage.calendars[agent].load, agent))
+        roles = list(dict.fromkeys(setting.population.agent(agent).role for agent in free))[:3]
+        total = self._hours_left(unit)
+        count = 2 if total > 0 and self._free_hours(unit) > total / 2 and len(roles) > 1 else 1
+        return self._capacity.deal(f"{unit.id}:respond.{unit.turn - 1}", roles, count)
+
+    # ------------------------------------------------------------ rows and inputs
+    def _scene(self, unit: Unit) -> Scene:
+        stage = self._stage
+        return Scene(
+            date=stage.date(),
+            unit=self._unit_input(unit),
+            incidents=tuple(heard.as_input() for heard in self._incidents.in_force(unit.owner, stage.day)),
+            readings=tuple(reading.as_input() for reading in stage.environment.readings()),
+        )
+
+    def _unit_input(self, unit: Unit) -> Json:
+        setting = self._stage.setting
+        owner = setting.population.agent(unit.owner)
+        team = [*setting.delegation.executors(unit.owner), *setting.delegation.reports(unit.owner)]
+        return {
+            "id": unit.id,
+            "level": unit.level,
+            "period": unit.period,
+            "owner": owner.role,
+            "name": owner.persona.name,
+            "department": owner.department or "",
+            "team": list(dict.fromkeys(setting.population.agent(agent).role for agent in team)),
+        }
+
+    def _period(self, level: Level, week: Week) -> str:
+        """The period's ordinal and dates, as people write them."""
+        weeks = [other for other in self._stage.setting.calendar.weeks if ordinal(level, other) == ordinal(level, week)]
+        days = self._stage.setting.calendar.days[weeks[0].first_day : weeks[-1].first_day + weeks[-1].day_count]
+        return f"{level} {ordinal(level, week)}, {days[0]} to {days[-1]}"
+
+    def _book_promised(self, unit: Unit, plan: Promise, diagnosis: Promise | None) -> None:
+        """A new revision of the unit's state, once its words are there."""
+        row = self._state_row(unit)
+
+        def make(*values: Any) -> list[Row]:
+            found = summary_text(values[1]) if diagnosis is not None else None
+            return [("states", row | {"plan": plan_text(values[0]), "diagnosis": found})]
+
+        self._stage.ledger.book(make, plan, *([diagnosis] if diagnosis is not None else []))
+
+    def _book_state(self, unit: Unit, *, plan: str, diagnosis: str | None, owner: str | None = None) -> None:
+        row = self._state_row(unit) | {"plan": plan, "diagnosis": diagnosis}
+        self._stage.ledger.rows(("states", row if owner is None else row | {"owner": owner}))
+
+    def _state_row(self, unit: Unit) -> dict[str, Json]:
+        unit.revision += 1
+        return {
+            "id": unit.id,
+            "level": unit.level,
+            "period": unit.period,
+            "owner": unit.owner,
+            "parent": unit.parent.id if unit.parent else None,
+            "revision": unit.revision,
+            "since": self._stage.moment(self._stage.now),
+        }
+
+    def _book_objectives(self, unit: Unit) -> None:
+        """Objectives are tasks too: what is delegated above the week, with the status that their owners' work has given them."""
+        assert unit.bundle is not None
+        due = unit.period.rsplit(" ", 1)[1]
+        statuses = dict(unit.objectives)
+
+        def make(answered: Answered[answers.Partition]) -> list[Row]:
+            return [
+                (
+                    "tasks",
+                    {
+                        "id": f"{unit.id}/o{number}",
+                        "state": unit.id,
+                        "kind": "objective",
+                        "activity": "plan",
+                        "title": objective.text,
+                        "description": f"For {objective.owner}. {objective.measure}".strip(),
+                        "priority": "normal",
+                        "goals": list(objective.goals),
+                        "planned_hours": 0.0,
+                        "due": due,
+                        "status": statuses[objective.owner].status,
+                        "done_on_time": statuses[objective.owner].on_time,
+                    },
+                )
+                for number, objective in enumerate(answered.value.objectives, 1)
+            ]
+
+        self._stage.ledger.book(make, unit.bundle)
+
+    def _close_objectives(self, unit: Unit) -> None:
+        """An objective is done when no composite task begun for it in its period is open: on time at the period's close, or later."""
+        delegation = self._stage.setting.delegation
+        for owner in unit.objectives:
+            agents = {owner, *delegation.descendants(owner)}
+            waiting = frozenset(task.id for agent in sorted(agents) for task in self._tasks.of(agent))
+            unit.objectives[owner] = Objective("spilled", False, waiting) if waiting else Objective("done", True, waiting)
+        self._book_objectives(unit)
+        if any(objective.waiting for objective in unit.objectives.values()):
+            self._late.append(unit)
+
+    def catch_up(self) -> None:
+        """Objectives of closed periods whose last task has been finished meanwhile are done, late."""
+        still_late = []
+        for unit in self._late:
+            open_now = {owner: frozenset(filter(self._tasks.is_open, found.waiting)) for owner, found in unit.objectives.items()}
+            changed = [owner for owner, waiting in open_now.items() if unit.objectives[owner].waiting and not waiting]
+            for owner in changed:
+                unit.objectives[owner] = Objective("done", False, frozenset())
+            if changed:
+                self._book_objectives(unit)
+            if any(open_now.values()):
+                still_late.append(unit)
+        self._late = still_late

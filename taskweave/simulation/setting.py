@@ -1,0 +1,133 @@
+"""What every work of a segment sees: the organization, its people, the prompts and the backbone's identity.
+
+Entry point: `Setting`.  It turns them into the inputs of prompts and asks.  It refuses to know about time and promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from taskweave.backbones.structured import Answered, ask
+from taskweave.cutting import fit
+from taskweave.engine.promises import Context as WorkContext
+from taskweave.org.calendar import WorkCalendar
+from taskweave.org.delegation import Delegation
+from taskweave.org.organization import Organization
+from taskweave.org.population import Population
+from taskweave.prompts import PromptBook
+from taskweave.records import Json, Origin
+
+T = TypeVar("T")
+GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One segment of a run, as works see it."""
+
+    org: Organization
+    population: Population
+    delegation: Delegation
+    calendar: WorkCalendar
+    prompts: PromptBook
+    backbone: str
+    origin: Origin
+    assign: Literal["match", "model"]
+    seed: int
+    draw: int
+    _cache: dict[str, Json] = field(default_factory=dict, repr=False)
+
+    def organization(self) -> Json:
+        """The `organization` input of prompts."""
+        if "organization" not in self._cache:
+            org = self.org
+            self._cache["organization"] = {
+                "name": org.name,
+                "domain": org.domain,
+                "description": org.description,
+                "goals": [
+                    {
+                        "name": name,
+                        "text": goal.text,
+                        "kpi": goal.kpi,
+                        "target": goal.target,
+                        "by": goal.by.isoformat() if goal.by else None,
+                        "owner": goal.owner,
+                    }
+                    for name, goal in org.goals.items()
+                ],
+                "departments": [
+                    {"name": name, "head": department.head, "roles": [r.title for r in org.roles.values() if r.department == name]}
+                    for name, department in org.departments.items()
+                ],
+            }
+        return self._cache["organization"]
+
+    def goals(self) -> Json:
+        """Names and texts of the goals, as offered for choice."""
+        return [{"name": name, "text": goal.text} for name, goal in self.org.goals.items()]
+
+    def roles(self, prompt: str, titles: Sequence[str]) -> Json:
+        """The `roles` input of a prompt, within its budget: what each title is responsible for and produces."""
+        key = f"{prompt}:roles:{chr(0).join(titles)}"
+        if key not in self._cache:
+            self._cache[key] = fit([self.role(title) for title in titles], self.budget(prompt, "roles"))
+        return self._cache[key]
+
+    def shown_role(self, prompt: str, title: str) -> Json:
+        """The `role` input of a prompt, within its budget."""
+        key = f"{prompt}:role:{title}"
+        if key not in self._cache:
+            self._cache[key] = fit(self.role(title), self.budget(prompt, "role"))
+        return self._cache[key]
+
+    def role(self, title: str) -> Json:
+        """The ROLE input of one title."""
+        key = f"role:{title}"
+        if key not in self._cache:
+            role = self.org.roles[title]
+            self._cache[key] = {
+                "role": title,
+                "responsibilities": list(role.responsibilities),
+                "skills": list(role.skills),
+                "activities": list(role.activities),
+                "artifacts": list(role.artifacts),
+                "subjects": list(role.subjects),
+            }
+        return self._cache[key]
+
+    def author(self, agent: str) -> Json:
+        """The `author` input: who executes."""
+        person = self.population.agent(agent)
+        persona = person.persona
+        return {
+            "name": persona.name,
+            "title": person.role,
+            "years": persona.years,
+            "background": persona.background,
+            "style": persona.style,
+            "knows": list(persona.knows),
+        }
+
+    def name(self, agent: str) -> str:
+        """The person's name."""
+        return self.population.agent(agent).persona.name
+
+    def budget(self, prompt: str, variable: str) -> int:
+        """The tokens that a prompt's head grants an input."""
+        return self.prompts[prompt].budget.get(variable, GENEROUS)
+
+    async def ask(
+        self,
+        ctx: WorkContext,
+        prompt: str,
+        inputs: Mapping[str, Json],
+        schema: Mapping[str, Json],
+        parse: Callable[[Json], T],
+        fallback: Callable[[], T],
+    ) -> Answered[T]:
+        """One structured question: rendered, asked, parsed, or answered by `fallback` with the reason recorded."""
+        request = self.prompts.request(prompt, inputs, schema=schema, backbone=self.backbone)
+        return await ask(ctx, request, parse, fallback)

@@ -1,0 +1,479 @@
+"""Who works on what, and when?  Composite tasks and their subtasks as SimPy processes on the agents' calendars (Sec. 3.3).
+
+Entry points: `Tasks.open`, `Tasks.close_week`, `Tasks.supersede`, `Tasks.take_off`.  Only work takes simulated time here; what it
+produces is a promise.  It refuses to know how plans come about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import simpy
+from simpy.events import Event
+
+from taskweave.engine.clock import START
+from taskweave.engine.promises import Promise
+from taskweave.pool.tables import Row
+from taskweave.records import Json
+from taskweave.simulation import execution
+from taskweave.simulation.agent_calendar import AgentCalendar
+from taskweave.simulation.capacity import Slot
+from taskweave.simulation.dependencies import Use, heights
+from taskweave.simulation.execution import Breakdown, Deliverable
+from taskweave.simulation.matching import choose
+from taskweave.simulation.open_work import URGENT, OpenSubtask, OpenTask, Status
+from taskweave.simulation.stage import Stage
+
+
+class Tasks:
+    """All composite tasks that are not finished, by owner, and the processes that work on them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._by_id: dict[str, OpenTask] = {}
+        self._changed: dict[str, OpenTask | OpenSubtask] = {}
+        self._merged: dict[str, Promise] = {}
+        self._finished: dict[str, list[tuple[OpenTask, Promise | None]]] = {}
+        self.tally = {"done": 0, "spilled": 0, "blocked": 0, "dropped": 0}
+        self.subtasks_done = 0
+
+    # ------------------------------------------------------------ opening
+    def open(
+        self,
+        task_id: str,
+        *,
+        state: str,
+        owner: str,
+        unit: Json,
+        bundle: Promise,
+        plan: Promise,
+        plans: Mapping[str, Promise],
+        index: int,
+        slot: Slot,
+        due: tuple[str, int],
+        urgent: bool = False,
+        cause: str | None = None,
+        siblings: Sequence[str] = (),
+    ) -> OpenTask:
+        """Begin a composite task: its count and shape are known, its words come with the bundle.
+
+        `siblings` are ids of earlier tasks of the bundle, which may be named as upstream, as may carried ones.
+        """
+        stage = self._stage
+        upstream: dict[str, tuple[str, str | int]] = {f"t{place + 1}": (sibling, place) for place, sibling in enumerate(siblings)}
+        if not urgent:
+            for task in self.of(owner):
+                if task.id not in siblings and task.spec is not None and not task.urgent:
+                    upstream[task.id.split("@")[0].rsplit("/", 1)[1] + "/" + task.id.rsplit("/", 1)[1]] = (task.id, task.spec.title)
+        work = execution.decompose(
+            stage.setting,
+            stage.pool,
+            stage.documents,
+            date=stage.date(),
+            unit=unit,
+            index=index,
+            slot=slot,
+            eligible=self.eligible(owner),
+            upstream=upstream,
+        )
+        breakdown = stage.launch(f"{task_id}:decompose", work, {"bundle": bundle, "plan": plan}, reads=True)
+        stage.ledger.notes(breakdown, subject=task_id, case=task_id)
+        task = OpenTask(
+            id=task_id,
+            state=state,
+            owner=owner,
+            slot=slot,
+            due=due[0],
+            due_minute=due[1],
+            plans=dict(plans),
+            finished=stage.env.event(),
+            urgent=urgent,
+            breakdown=breakdown,
+            cause=cause,
+        )
+        self._by_id[task_id] = task
+        stage.env.process(self._composite(task))
+        return task
+
+    def of(self, owner: str) -> list[OpenTask]:
+        """The owner's unfinished tasks, oldest first."""
+        return [task for task in self._by_id.values() if task.owner == owner]
+
+    def is_open(self, task_id: str) -> bool:
+        """Whether the task is neither done nor dropped."""
+        return task_id in self._by_id
+
+    def eligible(self, owner: str) -> dict[str, tuple[str, ...]]:
+        """Whom `owner` may assign to, by role: over tier, self and cross edges of ℍ."""
+        setting = self._stage.setting
+        by_role: dict[str, list[str]] = {}
+        for agent in dict.fromkeys([*setting.delegation.executors(owner), *setting.delegation.cross(owner)]):
+            if self._stage.calendars[agent].quota:
+                by_role.setdefault(setting.population.agent(agent).role, []).append(agent)
+        return {role: tuple(agents) for role, agents in by_role.items()}
+
+    # ------------------------------------------------------------ the processes
+    def _composite(self, task: OpenTask) -> Generator[Event, Any, None]:
+        stage = self._stage
+        yield stage.clock.wait(task.breakdown)
+        breakdown: Breakdown = task.breakdown.value
+        task.spec = breakdown.spec
+        self._change(task)
+        stage.ledger.event("create", actor=task.owner, subject=task.id, object=task.spec.activity, case=task.id)
+        chains = heights([step.after for step in breakdown.steps])
+        for index, step in enumerate(breakdown.steps):
+            site = f"{task.id}/s{index + 1}"
+            minutes = self._minutes(site, step.hours)
+            subtask = OpenSubtask(
+                id=site,
+                task=task,
+                index=index,
+                step=step,
+                minutes=minutes,
+                left=minutes,
+                created=stage.moment(stage.now),
+                done=stage.env.event(),
+                height=chains[index],
+            )
+            task.subtasks.append(subtask)
+            self._change(subtask)
+        for subtask in task.subtasks:
+            subtask.process = stage.env.process(self._subtask(subtask))
+        yield stage.env.all_of([subtask.done for subtask in task.subtasks])
+        del self._by_id[task.id]
+        if task.status == "dropped":
+            self._finished.setdefault(task.owner, []).append((task, None))
+        else:
+            self._merge(task)
+        task.finished.succeed()
+
+    def _minutes(self, site: str, hours: float) -> int:
+        """Planned hours as they turn out: lognormal of mean 1, at least a quarter of an hour."""
+        sigma = self._stage.setting.org.workload.variation
+        factor = math.exp(self._stage.random("hours", site).gauss(-sigma * sigma / 2, sigma)) if sigma > 0 else 1.0
+        return max(15, round(hours * 60 * factor))
+
+    def _subtask(self, subtask: OpenSubtask) -> Generator[Event, Any, None]:
+        stage, task = self._stage, subtask.task
+        env, clock = stage.env, stage.clock
+        try:
+            waits = [task.subtasks[other].done for other in subtask.step.after]
+            waits += [self._by_id[other].finished for other in subtask.step.upstream if other in self._by_id]
+            yield env.all_of(waits)
+            subtask.ready = True
+            first = stage.now
+            while subtask.left:
+                if subtask.agent is None:
+                    yield from self._assign(subtask)
+                assert subtask.agent is not None
+                calendar = stage.calendars[subtask.agent]
+                # Urgent work pre-empts; among equals who asked first goes first, whoever was interrupted keeps its place.
+                priority: Any = (task.rank, first, subtask.id)  # SimPy compares whatever it is given
+                with calendar.desk.request(priority=priority, preempt=task.rank == URGENT) as turn:
+                    began: int | None = None
+                    try:
+                        yield turn
+                        yield clock.at(START)  # after this minute's closings, tick and openings: sees the sealed week
+                        while (available := calendar.next_minute(stage.now)) > stage.now:
+                            yield env.timeout(available - stage.now)
+                            yield clock.at(START)
+                        began = stage.now
+                        calendar.begin(began)
+                        if subtask.execution is None:
+                            self._start(subtask, calendar)
+                        yield env.timeout(calendar.finish(began, subtask.left) - began)
+                        subtask.left -= calendar.stop(stage.now)
+                    except simpy.Interrupt as interrupt:
+                        if began is not None:
+                            subtask.left = max(0, subtask.left - calendar.stop(stage.now))
+                        self._interrupted(subtask, interrupt.cause)
+                        if interrupt.cause == "superseded":
+                            raise
+            self._finish(subtask)
+        except simpy.Interrupt:
+            self._drop(subtask)
+        subtask.done.succeed()
+
+    def _assign(self, subtask: OpenSubtask) -> Generator[Event, Any, None]:
+        """a* of Eq. 6 among those present; waits while nobody eligible is.
+
+        Agents of one title are interchangeable in authority: one whose week is full steps back for another who has room.
+        """
+        stage = self._stage
+        scores = subtask.step.scores
+        while True:
+            present = {agent: score for agent, score in scores.items() if self._present(agent)}
+            if present:
+                break
+            yield stage.env.timeout(min(stage.calendars[agent].next_minute(stage.now) for agent in scores) - stage.now)
+        load = {agent: stage.calendars[agent].load for agent in present}
+        best, _ = choose(present, load)
+        title = stage.setting.population.agent(best).role
+        peers = {agent: score for agent, score in present.items() if stage.setting.population.agent(agent).role == title}
+        roomy = {agent: score for agent, score in peers.items() if self._has_room(agent, subtask.left)}
+        agent, why = choose(roomy or peers, load)
+        if agent != best:
+            why += f"; {best} is booked for the week"
+        if title != subtask.step.role:
+            why += f"; proposed was a {subtask.step.role}"
+        subtask.agent, subtask.why = agent, why
+        stage.calendars[agent].jobs[subtask.id] = subtask
+        self._change(subtask)
+        stage.ledger.event("assign", actor=subtask.task.owner, subject=subtask.id, object=agent, case=subtask.task.id)
+
+    def _present(self, agent: str) -> bool:
+        """At work within a working day from now."""
+        day = self._stage.setting.calendar.day_minutes
+        return self._stage.calendars[agent].next_minute(self._stage.now) <= self._stage.now + day
+
+    def _has_room(self, agent: str, minutes: int) -> bool:
+        stage, calendar = self._stage, self._stage.calendars[agent]
+        week_end = stage.week.first_day + stage.week.day_count
+        return calendar.load + minutes <= calendar.minutes(stage.day, week_end - stage.day)
+
+    def _start(self, subtask: OpenSubtask, calendar: AgentCalendar) -> None:
+        """Launch the execution: from here on its words are a promise, and only its time is simulated."""
+        stage, task, step = self._stage, subtask.task, subtask.step
+        assert subtask.agent is not None
+        subtask.started = stage.moment(stage.now)
+        self._change(subtask)
+        stage.ledger.event("start", actor=subtask.agent, subject=subtask.id, object=step.activity, case=task.id)
+        upstream: list[tuple[str, str]] = []
+        needs: list[Promise] = []
+        for other in step.after:
+            promise = task.subtasks[other].execution
+            if promise is not None:
+                upstream.append((task.subtasks[other].id, task.id))
+                needs.append(promise)
+        for name in step.upstream:
+            merged = self._merged.get(name)
+            if merged is not None:
+                upstream.append((name, name))
+                needs.append(merged)
+            else:
+                stage.ledger.event("release", subject=subtask.id, object=name, case=task.id)
+        searching = "pool" in step.need.sources and stage.ledger.sealed is not None
+        work = execution.execute(
+            stage.setting,
+            stage.pool,
+            result=subtask.id,
+            date=stage.date(),
+            agent=subtask.agent,
+            index=subtask.index,
+            task=task.id,
+            upstream=upstream,
+            readings=stage.environment.readings(),
+            searching=searching,
+        )
+        work_calendar = stage.setting.calendar
+        last_day = min((calendar.finish(stage.now, subtask.left) - 1) // work_calendar.day_minutes, len(work_calendar.days) - 1)
+        subtask.execution = stage.launch(
+            f"{subtask.id}:execute",
+            work,
+            {"breakdown": task.breakdown, "plans": task.plans, "upstream": needs},
+            due=(work_calendar.week_of_day(last_day).index, -subtask.height),
+            reads=searching,
+            calls=False,
+        )
+
+    def _interrupted(self, subtask: OpenSubtask, cause: Any) -> None:
+        """Pre-emption moves the finish only; an absence past the week hands the work over where somebody else may do it."""
+        stage, agent = self._stage, subtask.agent
+        assert agent is not None
+        if isinstance(cause, simpy.resources.resource.Preempted):
+            stage.ledger.event("preempt", actor=agent, subject=subtask.id, case=subtask.task.id)
+        elif cause == "absent" and subtask.left:
+            week_end = (stage.week.first_day + stage.week.day_count) * stage.setting.calendar.day_minutes
+            back = stage.calendars[agent].next_minute(stage.now)
+            if back >= week_end and any(other != agent and self._present(other) for other in subtask.step.scores):
+                self._hand_over(subtask)
+
+    def _hand_over(self, subtask: OpenSubtask) -> None:
+        """Free the subtask for another agent; what had begun goes on under a new site and what was answered yields no result."""
+        stage = self._stage
+        assert subtask.agent is not None
+        before = subtask.agent
+        self._leave(subtask)
+        if subtask.execution is not None:
+            stage.ledger.calls(subtask.execution)
+            subtask.status = "dropped"
+            stage.ledger.rows(subtask.row())
+            base, _, turn = subtask.id.rpartition("/")[2].partition(".")
+            subtask.id = f"{subtask.task.id}/{base}.{int(turn or 1) + 1}"
+            subtask.created, subtask.started, subtask.execution = stage.moment(stage.now), None, None
+            subtask.status = "open"
+        subtask.agent = None
+        self._change(subtask)
+        stage.ledger.event("handover", actor=before, subject=subtask.id, case=subtask.task.id)
+
+    def _leave(self, subtask: OpenSubtask) -> None:
+        if subtask.agent is not None:
+            self._stage.calendars[subtask.agent].jobs.pop(subtask.id, None)
+
+    def _finish(self, subtask: OpenSubtask) -> None:
+        stage, task = self._stage, subtask.task
+        assert subtask.agent is not None
+        assert subtask.execution is not None
+        self._leave(subtask)
+        subtask.status, subtask.finished = "done", stage.moment(stage.now, end=True)
+        self.subtasks_done += 1
+        self._change(subtask)
+        stage.ledger.event("finish", actor=subtask.agent, subject=subtask.id, object=subtask.step.activity, case=task.id)
+        stage.ledger.calls(subtask.execution)
+        stage.ledger.notes(subtask.execution, subject=subtask.id, case=task.id)
+        self._book_result(task, subtask.execution, subtask=subtask.id, finished=subtask.finished)
+
+    def _drop(self, subtask: OpenSubtask) -> None:
+        """Superseded: its answer, if there is one, stays journaled and yields no result."""
+        self._leave(subtask)
+        if subtask.execution is not None:
+            self._stage.ledger.calls(subtask.execution)
+        subtask.status = "dropped"
+        self._change(subtask)
+
+    def _merge(self, task: OpenTask) -> None:
+        """Write back: ℝ ← ℝ ∪ {(η, δ, ξ)}, Eq. 8."""
+        stage = self._stage
+        partials = [subtask.execution for subtask in task.subtasks if subtask.execution is not None]
+        agent = task.subtasks[-1].agent
+        assert agent is not None
+        task.status, task.on_time = "done", stage.now <= task.due_minute
+        self.tally["done"] += 1
+        self._change(task)
+        work = execution.merge(stage.setting, result=task.id, date=stage.date(), agent=agent)
+        task.merged = stage.launch(f"{task.id}:merge", work, {"breakdown": task.breakdown, "partials": partials})
+        self._merged[task.id] = task.merged
+        stage.ledger.event("done", actor=task.owner, subject=task.id, object=agent, case=task.id)
+        stage.ledger.notes(task.merged, subject=task.id, case=task.id)
+        self._book_result(task, task.merged, subtask=None, finished=stage.moment(stage.now, end=True))
+        self._finished.setdefault(task.owner, []).append((task, task.merged))
+
+    def _book_result(self, task: OpenTask, promise: Promise, *, subtask: str | None, finished: str) -> None:
+        backbone, owner = self._stage.setting.backbone, task.owner
+        assert task.spec is not None
+        goals, cause, state = list(task.spec.goals), task.cause, task.state
+
+        def make(deliverable: Deliverable) -> list[Row]:
+            uses = list(deliverable.uses)
+            if cause is not None:
+                uses.append(Use(used=cause, kind="incident", how="explicit"))
+            return [
+                (
+                    "results",
+                    {
+                        "id": deliverable.id,
+                        "task": task.id,
+                        "subtask": subtask,
+                        "agent": deliverable.agent,
+                        "artifact": deliverable.artifact,
+                        "title": deliverable.title,
+                        "content": deliverable.content,
+                        "finished": finished,
+                        "quality": deliverable.quality,
+                        "origin": deliverable.origin,
+                    },
+                ),
+                *(("uses", {"result": deliverable.id, "used": use.used, "kind": use.kind, "how": use.how}) for use in uses),
+                (
+                    "provenance",
+                    {
+                        "result": deliverable.id,
+                        "state": state,
+                        "goals": goals,
+                        "prompt": deliverable.prompt,
+                        "backbone": backbone,
+                        "agent": deliverable.agent,
+                        "delegator": owner,
+                        "calls": [f"{call.site}#{call.ordinal}" for call in deliverable.calls],
+                    },
+                ),
+            ]
+
+        self._stage.ledger.book(make, promise)
+
+    # ------------------------------------------------------------ what units ask for
+    def close_week(self, owner: str) -> tuple[list[OpenTask], list[tuple[OpenTask, Promise | None]]]:
+        """Tell spilled from blocked among the owner's open tasks; returns those, and what was finished since the last close."""
+        stage = self._stage
+        still_open = self.of(owner)
+        for task in still_open:
+            for subtask in task.subtasks:
+                if subtask.status in ("done", "dropped"):
+                    continue
+                here = subtask.agent is not None and self._was_here(subtask.agent)
+                status: Status = "spilled" if subtask.started is not None or (subtask.ready and here) else "blocked"
+                if subtask.status != status:
+                    subtask.status = status
+                    self._change(subtask)
+            begun = any(subtask.status in ("spilled", "done") for subtask in task.subtasks)
+            task.status = "spilled" if begun else "blocked"
+            self.tally[task.status] += 1
+            self._change(task)
+            stage.ledger.event(task.status, actor=owner, subject=task.id, case=task.id)
+        return still_open, self._finished.pop(owner, [])
+
+    def _was_here(self, agent: str) -> bool:
+        """Whether the agent worked on the last day of the week that closes: else it was its absence that kept the work."""
+        week = self._stage.week
+        return any(self._stage.calendars[agent].present(day) for day in range(week.first_day, week.first_day + week.day_count))
+
+    def carried_hours(self, owner: str) -> dict[str, float]:
+        """Planned hours of the owner's open work still to be done, by role."""
+        hours: dict[str, float] = {}
+        for task in self.of(owner):
+            for subtask in task.subtasks:
+                if subtask.status not in ("done", "dropped"):
+                    hours[subtask.step.role] = hours.get(subtask.step.role, 0.0) + subtask.hours_left()
+        return hours
+
+    def carried_hours_of(self, agent: str) -> float:
+        """Planned hours of unfinished subtasks assigned to the agent."""
+        return sum(
+            subtask.hours_left()
+            for task in self._by_id.values()
+            for subtask in task.subtasks
+            if subtask.agent == agent and subtask.status not in ("done", "dropped")
+        )
+
+    def supersede(self, owner: str, hours: float) -> list[OpenTask]:
+        """Drop tasks of lowest priority that nobody has begun until `hours` are free; the newest of equals first."""
+        freed, dropped = 0.0, []
+        candidates = [t for t in self.of(owner) if not t.urgent and t.subtasks and all(s.started is None for s in t.subtasks)]
+        for task in sorted(reversed(candidates), key=lambda t: -t.rank):
+            if freed >= hours:
+                break
+            freed += task.slot.hours
+            dropped.append(task)
+            self.drop(task)
+        return dropped
+
+    def drop(self, task: OpenTask) -> None:
+        """Supersede the task: what runs is interrupted, nothing is merged."""
+        stage = self._stage
+        task.status = "dropped"
+        self.tally["dropped"] += 1
+        self._change(task)
+        stage.ledger.event("supersede", actor=task.owner, subject=task.id, case=task.id)
+        for subtask in task.subtasks:
+            if subtask.process is not None and subtask.process.is_alive:
+                subtask.process.interrupt("superseded")
+
+    def take_off(self, agent: str, days: range) -> None:
+        """The agent is away on these working days: work in hand stops, and is handed over where it would outlast the week."""
+        calendar = self._stage.calendars[agent]
+        calendar.be_away(days)
+        self._stage.ledger.event("absent", actor=agent, subject=agent)
+        for site in sorted(calendar.jobs):
+            process = calendar.jobs[site].process
+            if process is not None and process.is_alive:
+                process.interrupt("absent")
+
+    def flush(self) -> None:
+        """Book the rows of everything that changed since the last flush."""
+        self._stage.ledger.rows(*(changed.row() for changed in self._changed.values()))
+        self._changed.clear()
+
+    def _change(self, changed: OpenTask | OpenSubtask) -> None:
+        self._changed[changed.id] = changed

@@ -1,0 +1,321 @@
+"""A year, week by week: the calendar process that ticks, opens, closes and seals, and `simulate`, which runs it on the engine.
+
+Entry point: `simulate`.  In every minute: finishes, closings, the seal, the tick, openings, waits, starts.  It refuses to know what
+plans and deliverables say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from simpy.events import Event
+
+from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
+from taskweave.engine.engine import Engine, EngineStats
+from taskweave.engine.journal import Journal
+from taskweave.errors import IncidentInvalid
+from taskweave.org.calendar import Week, WorkCalendar
+from taskweave.org.delegation import Delegation
+from taskweave.pool.pool import Pool
+from taskweave.records import LEVELS, Backbone, Json
+from taskweave.simulation.agent_calendar import AgentCalendar
+from taskweave.simulation.environment import Environment
+from taskweave.simulation.execution import Documents
+from taskweave.simulation.incidents import Incidents, InForce
+from taskweave.simulation.ledger import Ledger
+from taskweave.simulation.planning import Planning
+from taskweave.simulation.setting import Setting
+from taskweave.simulation.stage import Stage
+from taskweave.simulation.tasks import Tasks
+from taskweave.simulation.units import ordinal
+
+if TYPE_CHECKING:
+    from taskweave.runs import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far a run is; `date` and `week` are simulated, `elapsed` is seconds of wall clock since it started or resumed."""
+
+    date: str
+    week: int
+    weeks: int
+    done: int
+    spilled: int
+    blocked: int
+    in_flight: int
+    calls: int
+    replayed: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    elapsed: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a run ended: `stop` is None at the horizon, else why it stopped; `week` is the last sealed one, `digest` that of its seal."""
+
+    stop: str | None
+    cause: str
+    week: int
+    digest: str | None
+
+
+class Year:
+    """The year of one organization on one engine; `until` weeks of it."""
+
+    def __init__(self, stage: Stage, journal: Journal, folder: RunFolder, until: int) -> None:
+        self.stage, self._journal, self._inbox, self._until = stage, journal, folder.inbox, until
+        self._calendar = stage.setting.calendar
+        self.incidents = Incidents(stage.setting.org, stage.setting.population, stage.setting.delegation, self._calendar)
+        self.tasks = Tasks(stage)
+        self._book_organization()
+        self.planning = Planning(stage, self.tasks, self.incidents)
+        stage.env.process(self._run())
+
+    def _book_organization(self) -> None:
+        setting = self.stage.setting
+        for agent in setting.population.agents:
+            persona = agent.persona
+            described = {
+                "email": persona.email,
+                "education": persona.education,
+                "years": persona.years,
+                "background": persona.background,
+                "style": persona.style,
+                "knows": list(persona.knows),
+            }
+            row = {"id": agent.id, "name": persona.name, "role": agent.role, "tier": agent.tier, "department": agent.department}
+            self.stage.ledger.rows(("agents", row | {"persona": described}))
+        for source, target, edge in sorted(setting.delegation.graph.edges(data=True), key=lambda found: found[:2]):
+            self.stage.ledger.rows(("edges", {"source": source, "target": target, "kind": edge["kind"]}))
+
+    # ------------------------------------------------------------ the calendar
+    def _run(self) -> Generator[Event, Any, None]:
+        """One process, so that program order and phase order agree."""
+        clock, weeks = self.stage.clock, self._calendar.weeks
+        open_week: Week | None = None
+        unsealed: list[Week] = []
+        for week in [*weeks[: self._until], None]:
+            # A week without a working day has no units; it is sealed with the one before it.
+            if week is not None and week.day_count == 0:
+                unsealed.append(week)
+                continue
+            if open_week is not None:
+                yield from self._close(open_week, self._next(open_week))
+            if unsealed:
+                yield clock.at(SEAL)
+                for ended in unsealed:
+                    self._seal(ended)
+            yield clock.at(TICK)
+            if week is None:
+                break  # the horizon is the driver's business: nothing above has seen it
+            yield from self._work(week, open_week)
+            open_week, unsealed = week, [week]
+        clock.halted = True
+
+    def _next(self, week: Week) -> Week | None:
+        """The next week with a working day, whether or not the horizon lies before it."""
+        return next((other for other in self._calendar.weeks[week.index + 1 :] if other.day_count), None)
+
+    def _work(self, week: Week, before: Week | None) -> Generator[Event, Any, None]:
+        """The working days of a week: each is ticked before any unit acts; units open on the first."""
+        stage = self.stage
+        for day in range(week.first_day, week.first_day + week.day_count):
+            stage.week, stage.day = week, day
+            opening = day == week.first_day
+            if opening:
+                self._read_environment(week)
+            self._tick(day, opening=opening)
+            if opening:
+                for place, level in enumerate(LEVELS):
+                    yield stage.clock.at(OPEN_YEAR + place)
+                    if before is None or ordinal(level, before) != ordinal(level, week):
+                        self.planning.open_level(level, week)
+            yield stage.env.timeout(self._calendar.day_minutes)
+            if day + 1 < week.first_day + week.day_count:
+                yield stage.clock.at(TICK)
+
+    def _close(self, week: Week, after: Week | None) -> Generator[Event, Any, None]:
+        """Closings of everything whose period ends with this week, the week first."""
+        for place, level in enumerate(reversed(LEVELS)):
+            yield self.stage.clock.at(CLOSE_WEEK + place)
+            if after is None or ordinal(level, week) != ordinal(level, after):
+                self.planning.close_level(level)
+        self.planning.catch_up()
+        self._book_load(week)
+        self._book_goals(week)
+        self.tasks.flush()
+
+    def _seal(self, week: Week) -> None:
+        stage = self.stage
+        facts = {**self.tasks.tally, "subtasks": self.tasks.subtasks_done, "until": week.sunday.isoformat()}
+        stage.clock.last = stage.ledger.seal(week.number, facts)
+
+    def _tick(self, day: int, *, opening: bool) -> None:
+        """What came from outside is heard before any unit acts.  On a week's first day the openings hear it, nothing is re-planned."""
+        stage = self.stage
+        for over in self.incidents.ended(day):
+            stage.ledger.event("incident_end", subject=over.id)
+        for injection in self._journal.tick(day, self._inbox):
+            try:
+                heard = self.incidents.hear(injection.id, injection.payload, day)
+            except IncidentInvalid as trouble:
+                stage.ledger.event("reject", subject=injection.id, object=str(trouble))
+                continue
+            self._book_incident(heard)
+            self._absences(heard, day)
+            if heard.incident.severity == "high" and not opening:
+                for unit in self._affected(heard):
+                    stage.env.process(self.planning.respond(unit, heard))
+
+    def _affected(self, heard: InForce) -> list[Any]:
+        """The open week units whose owner, or whose own agents, the incident affects."""
+        delegation = self.stage.setting.delegation
+        return [
+            unit
+            for (level, owner), unit in self.planning.open.items()
+            if level == "week" and heard.agents & {owner, *delegation.executors(owner)}
+        ]
+
+    def _absences(self, heard: InForce, day: int) -> None:
+        for number, absence in enumerate(heard.incident.absences):
+            draw = self.stage.random("absence", f"{heard.id}:{number}")
+            days = range(day, self._calendar.day_of(heard.end_of(absence.span, self._calendar.days[day])))
+            for agent in absence.agents(self.incidents.who, draw):
+                self.tasks.take_off(agent, days)
+
+    # ------------------------------------------------------------ rows
+    def _book_incident(self, heard: InForce) -> None:
+        incident = heard.incident
+        row: dict[str, Json] = {
+            "id": heard.id,
+            "title": incident.title,
+            "category": incident.category,
+            "severity": incident.severity,
+            "description": incident.description,
+            "tick": heard.tick,
+            "until": heard.until.isoformat(),
+            "affects": "all" if incident.affects is None else list(incident.affects),
+            "effects": list(incident.effects),
+        }
+        self.stage.ledger.rows(("incidents", row))
+        self.stage.ledger.event("incident", subject=heard.id, object=incident.severity)
+
+    def _read_environment(self, week: Week) -> None:
+        self.stage.environment.advance(week.number)
+        readings = self.stage.environment.readings()
+        self.stage.ledger.rows(*(("readings", {"week": week.number, "kpi": r.kpi, "value": r.value}) for r in readings))
+
+    def _book_goals(self, week: Week) -> None:
+        goals = self.stage.setting.org.goals
+        progress = {name: self.stage.environment.progress(goal) for name, goal in goals.items()}
+        self.stage.ledger.rows(*(("goals", {"week": week.number, "goal": name, "progress": p}) for name, p in progress.items()))
+
+    def _book_load(self, week: Week) -> None:
+        """Hours a week: available by the calendar, booked is time spent at work, spilled what is assigned and not finished."""
+        stage = self.stage
+        since, now = week.first_day * self._calendar.day_minutes, stage.now
+        for agent, calendar in stage.calendars.items():
+            if calendar.quota:
+                row: dict[str, Json] = {
+                    "week": week.number,
+                    "agent": agent,
+                    "available": round(calendar.minutes(week.first_day, week.day_count) / 60, 2),
+                    "booked": round(calendar.spent(week.index, since, now) / 60, 2),
+                    "spilled": round(self.tasks.carried_hours_of(agent), 2),
+                }
+                stage.ledger.rows(("load", row))
+
+
+async def simulate(
+    folder: RunFolder,
+    backbone: Backbone,
+    *,
+    until_week: int,
+    limit: int,
+    patience: float,
+    observe: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Run or resume the year in `folder` up to the end of week `until_week`.  The caller holds the folder's lock.
+
+    run.db is rebuilt; what the journal holds is not asked again.  Raises Divergence where re-execution gives another week than the journal
+    holds, and whatever bug a work had; everything else that stops a run is in the Outcome.
+    """
+    config, org, population = folder.config, folder.organization(), folder.population()
+    segment, calendar = config.segments[0], WorkCalendar(org.calendar)
+    setting = Setting(
+        org=org,
+        population=population,
+        delegation=Delegation(org, population),
+        calendar=calendar,
+        prompts=folder.prompts(),
+        backbone=segment.backbone,
+        origin=backbone.origin,
+        assign=config.assign,
+        seed=config.seed,
+        draw=segment.draw,
+    )
+    with contextlib.ExitStack() as closing:
+        journal = Journal(folder.journal_path, create=False)
+        closing.callback(journal.close)
+        pool = Pool.create(folder.run_db_path)
+        closing.callback(pool.close)
+        year: Year | None = None
+
+        def progress(stats: EngineStats) -> None:
+            if observe is not None and year is not None:
+                observe(progress_of(year, stats))
+
+        engine = Engine(
+            journal=journal, backbone=backbone, seed=config.seed, inbox=folder.inbox, limit=limit, patience=patience, observe=progress
+        )
+        clock = Clock()
+        ledger = Ledger(engine, journal, pool, calendar, lambda: int(clock.env.now))
+        stage = Stage(
+            engine=engine,
+            clock=clock,
+            ledger=ledger,
+            pool=pool,
+            setting=setting,
+            environment=Environment(org, config.seed),
+            documents=Documents(setting),
+            calendars={agent.id: AgentCalendar(agent, clock.env, calendar) for agent in population.agents},
+            week=calendar.weeks[0],
+        )
+        year = Year(stage, journal, folder, until_week)
+        await engine.drive(clock)
+        sealed = ledger.sealed
+        finished = engine.stop is None and sealed is not None
+        if finished:
+            pool.finish()
+        return Outcome(
+            stop=engine.stop,
+            cause=engine.cause,
+            week=max(pool.weeks(), default=0),
+            digest=pool.weeks()[max(pool.weeks())] if pool.weeks() else None,
+        )
+
+
+def progress_of(year: Year, stats: EngineStats) -> Progress:
+    """The engine's counts beside what the clock has reached."""
+    stage = year.stage
+    return Progress(
+        date=stage.date(),
+        week=stage.week.number,
+        weeks=year._until,
+        done=year.tasks.tally["done"],
+        spilled=year.tasks.tally["spilled"],
+        blocked=year.tasks.tally["blocked"],
+        in_flight=stats.in_flight,
+        calls=stats.paid,
+        replayed=stats.replayed,
+        prompt_tokens=stats.prompt_tokens,
+        completion_tokens=stats.completion_tokens,
+        cost=0.0,
+        elapsed=stats.elapsed,
+    )

@@ -1,0 +1,29 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@pytest.fixture(autouse=True)
+def _only_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test talks to a real model, and none has a key for one; `-m live` lifts this."""
+    if request.node.get_closest_marker("live"):
+        return
+    from taskweave.backbones.openai import OpenAI
+
+    connected = OpenAI._connected
+
+    def guarded(self: OpenAI) -> object:
+        host = urlsplit(self.base_url).hostname
+        if host not in LOOPBACK:
+            pytest.fail(f"a test would have called {host!r}; tests talk to loopback only, or are marked 'live'")
+        return connected(self)
+
+    monkeypatch.setattr(OpenAI, "_connected", guarded)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)

@@ -1,0 +1,191 @@
+"""TaskWeave from Python: the same runs, as values and DataFrames."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import taskweave as tw
+from taskweave import driving
+from taskweave.backbones.scripted import Scripted
+from taskweave.pool.tables import TABLES
+from taskweave.records import Completion, Request
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tw.Run:
+    return tw.simulate("tiny", until="week:3", out=tmp_path_factory.mktemp("api") / "tiny")
+
+
+class Slow(Scripted):
+    """The stand-in, with a wait."""
+
+    async def complete(self, request: Request) -> Completion:
+        await asyncio.sleep(0.02)
+        return await super().complete(request)
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(tw.__all__) == [
+        *("BackboneOut", "BadInput", "BudgetReached", "Divergence", "EngineFault", "IncidentInvalid", "Interrupted", "Organization"),
+        *("OrganizationInvalid", "PromptInvalid", "Run", "RunRefused", "Stopped", "Table", "TaskWeaveError", "__version__"),
+        *("runs", "simulate"),
+    ]  # fmt: skip
+    for name in tw.__all__:
+        assert getattr(tw, name) is not None
+    assert dir(tw) == sorted(tw.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        tw.nonsense  # noqa: B018 - the access is what is tested
+
+
+def test_simulate_gives_a_run_that_is_finished(run: tw.Run) -> None:
+    assert run.outcome is not None
+    assert run.outcome.stop is None
+    assert run.finished
+    assert run.status().week == 3
+    assert run.digest() == tw.Run.open(run.path).digest()
+
+
+def test_every_table_is_a_method_with_rows_and_a_dataframe(run: tw.Run) -> None:
+    for name in TABLES:
+        table = getattr(run, name)()
+        assert list(table) == list(run.table(name))
+        assert len(table.df()) == len(table)
+    assert len(run.agents()) == 4
+    assert run.agents()[0]["id"]
+    assert set(run.tasks().df()["status"]) <= {"open", "done", "spilled", "blocked", "dropped"}
+    with pytest.raises(tw.BadInput, match="nonsense"):
+        run.table("nonsense")
+
+
+def test_without_pandas_df_says_what_to_install(run: tw.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "pandas":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert list(run.agents())
+    with pytest.raises(tw.BadInput, match=r"taskweave\[pandas\]"):
+        run.agents().df()
+
+
+def test_a_result_can_be_traced_and_the_run_exported(run: tw.Run) -> None:
+    result = next(row for row in run.results() if row["subtask"] is None)
+    trace = run.trace(result["id"])
+    assert trace.upward
+    assert trace.plans[-1].level == "year"
+    assert [path.stem for path in run.export("data")] == list(TABLES)
+    with pytest.raises(tw.BadInput, match="jsonl"):
+        run.export("data", "parquet")  # type: ignore[arg-type]
+
+
+def test_runs_are_listed_as_a_table(run: tw.Run) -> None:
+    table = tw.runs(str(run.path.parent / "*"))
+    assert list(table.df()["run"]) == ["tiny"]
+    import taskweave.runs  # the room of that name must not hide the call
+
+    assert list(taskweave.runs(str(run.path.parent / "*"))) == list(table)
+    assert list(tw.runs("nowhere/*")) == []
+
+
+def test_an_organization_is_loaded_by_path_by_name_and_from_text(tmp_path: Path) -> None:
+    assert tw.Organization.load("tiny").name == "Tiny"
+    file = tmp_path / "one.yaml"
+    file.write_text("name: One\nroles: {Boss: {}, Clerk: {reports_to: Boss}}\n", encoding="utf-8")
+    org = tw.Organization.load(file)
+    assert list(org.roles) == ["Boss", "Clerk"]
+    assert tw.Organization(file.read_text()).resolved == org.resolved
+    run = tw.simulate(org, until="week:1")
+    assert run.path == Path("runs/one-1")
+    assert (run.path / "org.yaml").read_bytes() == file.read_bytes()
+    with pytest.raises(tw.OrganizationInvalid):
+        tw.Organization("name: One\nroles: {Boss: {boss: 1}}\n")
+
+
+def test_simulate_works_inside_a_running_loop() -> None:
+    async def notebook() -> tw.Run:
+        return tw.simulate("tiny", until="week:1", out="in-a-loop")
+
+    inside = asyncio.run(notebook())
+    assert inside.finished
+    assert inside.digest() == tw.simulate("tiny", until="week:1", out="outside").digest()
+
+
+def interrupt_when(path: Path, weeks: int) -> threading.Thread:
+    def wait() -> None:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            if (path / "journal.db").exists() and tw.Run.open(path).status().week >= weeks:
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_an_interrupt_returns_a_run_that_can_be_resumed(in_a_loop: bool) -> None:
+    def go() -> tw.Run:
+        return tw.simulate("tiny", until="week:6", out="cut", backbone=Slow())
+
+    async def notebook() -> tw.Run:
+        return go()
+
+    thread = interrupt_when(Path("cut"), 1)
+    if in_a_loop:
+        # A notebook's loop leaves Ctrl-C to Python; asyncio.run would take it.
+        loop = asyncio.new_event_loop()
+        cut = loop.run_until_complete(notebook())
+        loop.close()
+    else:
+        cut = go()
+    thread.join()
+    assert cut.outcome is not None
+    assert cut.outcome.stop in ("interrupted", "stopped")
+    assert not cut.finished
+    assert cut.status().lost == 0
+    resumed = cut.resume()
+    assert resumed.finished
+    assert resumed.digest() == tw.simulate("tiny", until="week:6", out="whole").digest()
+
+
+def test_an_incident_can_be_injected_from_python(tmp_path: Path) -> None:
+    file = tmp_path / "strike.yaml"
+    file.write_text("title: Strike\ncategory: internal\ndescription: No.\nseverity: low\naffects: all\n", encoding="utf-8")
+    run = tw.simulate("tiny", until="week:1", out="r")
+    assert run.inject(file, at="week:2") == ["strike"]
+    assert [row["id"] for row in run.resume(until="week:2").incidents()] == ["strike"]
+
+
+def test_a_run_that_another_holds_is_refused(run: tw.Run) -> None:
+    with run.folder.lock(), pytest.raises(tw.RunRefused, match=str(os.getpid())):
+        run.resume()
+
+
+def test_a_table_before_there_is_one_says_what_to_do() -> None:
+    org = tw.Organization.load("tiny")
+    given: dict[str, Any] = {"base_url": None, "prompts": [], "assign": "match", "incidents": [], "limit": 4, "patience": 1.0, "tags": {}}
+    folder, _ = driving.begin(org, out=Path("new"), backbone="scripted", seed=1, until="week:1", **given)
+    fresh = tw.Run(folder)
+    assert fresh.status().state == "new"
+    with pytest.raises(tw.RunRefused, match="taskweave resume"):
+        fresh.tasks()

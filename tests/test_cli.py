@@ -1,0 +1,603 @@
+"""The command line: what one types, what comes out where, and with which exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from taskweave.cli import app, output
+from taskweave.cli.progress import Pace, amount, describe, duration
+from taskweave.engine.reader import JournalReader
+from taskweave.errors import EngineFault
+from taskweave.org.calendar import WorkCalendar
+from taskweave.pool.pool import Pool
+from taskweave.runs import RunFolder
+from taskweave.shipped import built_in
+from taskweave.simulation.year import Progress
+from tests.loopback import Loopback
+
+ROOT = Path(__file__).resolve().parent.parent
+INCIDENT = "title: Strike\ncategory: internal\ndescription: Nobody works overtime.\nseverity: high\naffects: all\nduration: 2 weeks\n"
+HEX = "0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three weeks of tiny, run once; tests only read it."""
+    place = tmp_path_factory.mktemp("finished") / "tiny"
+    done = CliRunner().invoke(app, ["run", "tiny", "--until", "week:3", "--out", str(place)])
+    assert done.exit_code == 0, done.output
+    return place
+
+
+@pytest.fixture
+def incident(tmp_path: Path) -> Path:
+    file = tmp_path / "strike.yaml"
+    file.write_text(INCIDENT, encoding="utf-8")
+    return file
+
+
+def type_in(*words: str | Path) -> Any:
+    """What the command line of this process answers."""
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+def refused(*words: str | Path) -> str:
+    done = type_in(*words)
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    return " ".join(str(done.stderr).split())
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+def shell(*words: str | Path, **more: str) -> subprocess.CompletedProcess[bytes]:
+    """What a process of its own answers."""
+    return subprocess.run([*command(), *map(str, words)], capture_output=True, env=environment(**more), timeout=120, check=False)
+
+
+def command() -> list[str]:
+    return [sys.executable, "-m", "taskweave"]
+
+
+# ---------------------------------------------------------------- help
+def parameters() -> Iterator[tuple[str, Any]]:
+    for name, one in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        for parameter in one.params:
+            yield name, parameter
+
+
+def test_every_option_of_every_command_is_documented_with_an_example() -> None:
+    undocumented = [
+        f"{name} {parameter.name}"
+        for name, parameter in parameters()
+        if "e.g. " not in (getattr(parameter, "help", None) or "") and parameter.name != "help"
+    ]
+    assert undocumented == []
+
+
+def test_every_command_is_documented_with_an_example_and_stands_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, one in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        assert f"taskweave {name}" in (one.help or ""), name
+        assert f"taskweave {name}" in readme, f"README.md does not show 'taskweave {name}'"
+
+
+def test_flags_of_later_work_are_not_offered() -> None:
+    offered = {flag for _, parameter in parameters() for flag in parameter.opts}
+    later = {"--without", "--budget-usd", "--budget-tokens", "--budget-hours", "--max-fallback", "--style", "--routing", "--rate", "--yes"}
+    assert offered & later == set()
+    assert type_in("run", "tiny", "--rate", "1/month").exit_code == 2
+
+
+def test_help_of_every_command_can_be_shown_on_a_narrow_terminal_without_colour() -> None:
+    for name in ["", *{name for name, _ in parameters()}]:
+        done = shell(*filter(None, [name]), "--help", PYTHONIOENCODING="ascii", COLUMNS="40")
+        assert done.returncode == 0, done.stderr
+        assert b"Usage" in done.stdout
+
+
+# ---------------------------------------------------------------- run
+def test_a_run_ends_with_its_table_its_files_and_what_to_type_next(finished: Path) -> None:
+    done = type_in("resume", finished)
+    assert done.exit_code == 0
+    assert "Traceback" not in done.stderr
+    for said in (f"taskweave export {finished}", "taskweave trace", "run.db"):
+        assert said in done.stdout
+    assert "scripted" in done.stdout
+
+
+def test_what_a_run_says_to_type_next_can_be_typed(finished: Path) -> None:
+    lines = [line.split("taskweave ", 1)[1] for line in type_in("resume", finished).stdout.splitlines() if "taskweave " in line]
+    assert len(lines) >= 2
+    for line in lines:
+        assert type_in(*line.split()).exit_code == 0, line
+
+
+def test_json_is_one_object_on_stdout_and_nothing_else(finished: Path) -> None:
+    result = next(row["id"] for row in Pool.open(finished / "run.db").rows("results"))
+    site = JournalReader(finished / "journal.db").sites()[0]
+    typed: list[Sequence[str]] = [
+        ("resume", str(finished)),
+        ("status", str(finished)),
+        ("runs", str(finished)),
+        ("digest", str(finished)),
+        ("trace", str(finished), result),
+        ("call", str(finished), site),
+        ("export", str(finished), "--out", "data"),
+        ("validate", "tiny"),
+        ("show", "tiny"),
+        ("show", "tiny", "--resolved"),
+        ("prompt", "tiny", "--step", "formulate"),
+        ("new", "acme"),
+        ("run", "tiny", "--until", "week:1"),
+    ]
+    for words in typed:
+        done = type_in(*words, "--json")
+        assert done.exit_code == 0, (words, done.output)
+        assert isinstance(json.loads(done.stdout), dict), words
+    refusal = type_in("status", "nowhere", "--json")
+    assert refusal.exit_code == 2
+    assert json.loads(refusal.stdout)["exit"] == 2
+
+
+def test_the_json_of_a_run_holds_its_digest_and_the_closing_table(finished: Path) -> None:
+    said = json.loads(type_in("resume", finished, "--json").stdout)
+    assert (said["run"], said["stop"], said["week"]) == (str(finished), None, 3)
+    assert said["digest"] == type_in("digest", finished).stdout.strip()
+    assert said["closing"]
+    assert said["status"]["done"] > 0
+
+
+def test_equal_runs_have_equal_digests_and_another_seed_another() -> None:
+    for name, words in {"a": [], "b": ["--limit", "1"], "c": ["--seed", "2"]}.items():
+        assert type_in("run", "tiny", "--until", "week:2", "--out", name, *words).exit_code == 0
+    a, b, c = (type_in("digest", name).stdout.strip() for name in "abc")
+    assert len(a) == 64
+    assert set(a) <= set(HEX)
+    assert a == b
+    assert a != c
+
+
+def test_the_default_folder_is_named_after_the_organization_and_the_seed() -> None:
+    for _ in range(2):
+        assert type_in("run", "tiny", "--until", "week:1", "--seed", "3").exit_code == 0
+    names = [path.name for path in sorted(Path("runs").iterdir())]
+    assert names == ["tiny-3", "tiny-3-2"]
+
+
+def test_what_run_is_told_is_kept() -> None:
+    Path("mine").mkdir()
+    text = (ROOT / "prompts" / "merge.md").read_text(encoding="utf-8").rstrip() + "\nBe brief.\n"
+    Path("mine/merge.md").write_text(text, encoding="utf-8")
+    words = ["--seed", "5", "--assign", "model", "--limit", "2", "--patience", "9", "--tag", "study=pilot", "--tag", "who=me=you"]
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "r", "--prompts", "mine", *words).exit_code == 0
+    config = RunFolder.open("r").config
+    assert (config.seed, config.assign, config.limit, config.patience) == (5, "model", 2, 9.0)
+    assert config.tags == {"study": "pilot", "who": "me=you"}
+    assert Path("r/prompts/merge.md").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "tinny"], "nearest: tiny"),
+        (["run", "tiny", "--until", "fortnight"], "week:8"),
+        (["run", "tiny", "--until", "2031-01-01"], "does not lie in the year"),
+        (["run", "tiny", "--backbone", "gpt"], "scripted"),
+        (["run", "tiny", "--prompts", "nowhere"], "taskweave new"),
+        (["run", "tiny", "--tag", "pilot"], "K=V"),
+        (["run", "tiny", "--incidents", "nowhere.yaml"], "nowhere.yaml"),
+        (["run", "tiny", "--out", "."], "--out"),
+        (["resume", "nowhere"], "taskweave run"),
+        (["status", "nowhere"], "taskweave run"),
+        (["prompt", "tiny", "--step", "exekute"], "'execute'"),
+        (["validate", "nowhere.yaml"], "Built in are company_a"),
+    ],
+)
+def test_bad_input_ends_with_2_says_what_to_do_and_writes_nothing(words: list[str], said: str) -> None:
+    before = sorted(Path().rglob("*"))
+    assert said in refused(*words)
+    assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "words", [["run"], ["run", "tiny", "--limit", "0"], ["run", "tiny", "--limit", "x"], ["nonsense"], ["run", "tiny", "--nonsense"]]
+)
+def test_bad_usage_ends_with_2(words: list[str]) -> None:
+    assert type_in(*words).exit_code == 2
+
+
+def test_an_organization_with_problems_is_refused_with_all_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: A\nroles:\n  Boss: {}\n  Clerk: {reports_to: Bos, cuont: 2}\n", encoding="utf-8")
+    for words in (["validate", file], ["run", file]):
+        said = refused(*words)
+        assert "bad.yaml:4" in said
+        assert "'Boss'" in said or "Boss" in said
+        assert "count" in said
+    assert not Path("runs").exists()
+
+
+def test_out_that_exists_is_refused_naming_resume(finished: Path) -> None:
+    assert f"taskweave resume {finished}" in refused("run", "tiny", "--out", finished)
+
+
+def test_a_bug_shows_its_traceback_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    from taskweave import driving
+
+    def fault(*_: object, **__: object) -> None:
+        raise EngineFault("a site was used twice")
+
+    monkeypatch.setattr(driving, "drive", fault)
+    with pytest.raises(EngineFault):
+        type_in("run", "tiny")
+    code = (
+        "from taskweave import driving\nfrom taskweave.cli import main\n"
+        "def bug(*_, **__): raise ZeroDivisionError('bug')\ndriving.drive = bug\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "run", "tiny"], capture_output=True, env=environment(), check=False)
+    assert done.returncode == 1
+    assert b"Traceback" in done.stderr
+    assert b"ZeroDivisionError: bug" in done.stderr
+
+
+# ---------------------------------------------------------------- stop and resume
+def test_a_run_goes_on_to_a_later_horizon_and_refuses_an_earlier_one() -> None:
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "part").exit_code == 0
+    assert type_in("resume", "part", "--until", "week:3").exit_code == 0
+    assert type_in("run", "tiny", "--until", "week:3", "--out", "whole").exit_code == 0
+    assert type_in("digest", "part").stdout == type_in("digest", "whole").stdout
+    assert "week:2" in refused("resume", "part", "--until", "week:2")
+    assert RunFolder.open("part").config.until == "week:3"
+
+
+def test_resume_accepts_what_changes_no_request_only() -> None:
+    flags = {flag for name, parameter in parameters() if name == "resume" for flag in parameter.opts}
+    assert flags == {"run", "--until", "--base-url", "--limit", "--patience", "--json"}
+
+
+def start(*words: str | Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*command(), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(OPENAI_API_KEY="k")
+    )
+
+
+def wait_for(run: Path, calls: int) -> None:
+    """Until the live run has so many answers."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if (run / "journal.db").exists():
+            with JournalReader(run / "journal.db") as journal:
+                if journal.counts().outcomes.get("complete", 0) >= calls:
+                    return
+        time.sleep(0.05)
+    raise AssertionError("the run did not come so far")
+
+
+def model_run(url: str, out: str, until: str = "week:8") -> list[str]:
+    return ["run", "tiny", "--until", until, "--out", out, "--backbone", "openai:any", "--base-url", url, "--limit", "2"]
+
+
+def test_a_live_run_is_watched_paused_continued_injected_and_stopped_from_another_process(incident: Path) -> None:
+    with Loopback(latency=0.05) as server:
+        live = start(*model_run(server.url, "r"))
+        try:
+            wait_for(Path("r"), 4)
+            status = json.loads(type_in("status", "r", "--json").stdout)
+            assert status["state"] == "running"
+            assert str(live.pid) in status["holder"]
+            assert f"process {live.pid}" in refused("resume", "r")
+            assert type_in("pause", "r").exit_code == 0
+            time.sleep(0.6)
+            stands = len(server.requests)
+            time.sleep(0.6)
+            assert len(server.requests) == stands
+            assert json.loads(type_in("status", "r", "--json").stdout)["state"] == "paused"
+            assert "strike" in type_in("inject", "r", incident).stdout
+            assert type_in("continue", "r").exit_code == 0
+            wait_for(Path("r"), stands + 2)
+            assert type_in("stop", "r").exit_code == 0
+            _, stderr = live.communicate(timeout=60)
+        finally:
+            live.kill()
+        assert live.returncode == 130
+        assert b"taskweave resume r" in stderr
+        with JournalReader(Path("r/journal.db")) as journal:
+            assert journal.counts().open == 0
+        said = refused("pause", "r")
+        assert "taskweave resume r" in said
+        assert RunFolder.open("r").holder() is None
+
+
+def test_ctrl_c_ends_with_130_and_names_resume() -> None:
+    with Loopback(latency=0.05) as server:
+        live = start(*model_run(server.url, "r"))
+        try:
+            wait_for(Path("r"), 3)
+            live.send_signal(signal.SIGINT)
+            stdout, stderr = live.communicate(timeout=60)
+        finally:
+            live.kill()
+    assert live.returncode == 130
+    assert b"taskweave resume r" in stderr
+    assert b"Traceback" not in stderr
+
+
+def test_a_wrong_key_ends_with_75_and_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong")
+    with Loopback(faults=["key"] * 100) as server:
+        done = type_in(*model_run(server.url, "r", "week:1"))
+        assert done.exit_code == 75
+        assert "API key" in done.stderr
+        assert "taskweave resume r" in done.stderr
+        assert json.loads(type_in("status", "r", "--json").stdout)["cause"]
+        assert "wrong" not in Path("r/config.json").read_text(encoding="utf-8")
+        server.faults.clear()
+        assert type_in("resume", "r").exit_code == 0
+
+
+def test_a_killed_run_says_so_loses_what_was_in_flight_and_resumes_to_the_same_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with Loopback(latency=0.05) as server:
+        live = start(*model_run(server.url, "r", "week:3"))
+        try:
+            wait_for(Path("r"), 6)
+        finally:
+            live.kill()
+            live.communicate()
+        now = json.loads(type_in("status", "r", "--json").stdout)
+        assert (now["state"], now["holder"], now["next"]) == ("killed", None, "taskweave resume r")
+        assert 0 < now["lost"] <= 2
+        server.latency = 0.0
+        said = type_in("resume", "r", "--limit", "8")
+        assert said.exit_code == 0, said.stderr
+        assert json.loads(type_in("status", "r", "--json").stdout)["state"] == "finished"
+        answered = now["calls"]
+        with JournalReader(Path("r/journal.db")) as journal:
+            counts = journal.counts()
+        # Each call was sent once, and once more only where the kill lost it.
+        assert len(server.requests) <= counts.outcomes["complete"] + now["lost"]
+        assert counts.outcomes["complete"] > answered
+        assert type_in(*model_run(server.url, "whole", "week:3")).exit_code == 0
+    assert type_in("digest", "r").stdout == type_in("digest", "whole").stdout
+
+
+def test_a_week_that_comes_out_differently_ends_with_5_and_overwrites_nothing() -> None:
+    assert type_in("run", "tiny", "--until", "week:2", "--out", "r").exit_code == 0
+    with contextlib.closing(sqlite3.connect("r/journal.db")) as journal, journal:
+        journal.execute("UPDATE weeks SET digest = 'other' WHERE week = 1")
+    done = type_in("resume", "r")
+    assert done.exit_code == 5
+    assert "week 1" in done.stderr
+    with JournalReader(Path("r/journal.db")) as reader:
+        assert reader.weeks()[0].digest == "other"
+
+
+# ---------------------------------------------------------------- incidents
+def test_an_incident_is_refused_where_it_cannot_happen_naming_fork(finished: Path, incident: Path) -> None:
+    assert "fork" in refused("inject", finished, incident)
+    assert "fork" in refused("inject", finished, incident, "--at", "week:2")
+    incident.write_text(INCIDENT.replace("affects: all", "affects: [Nobody]"), encoding="utf-8")
+    assert "strike.yaml:5" in refused("inject", finished, incident, "--at", "week:5")
+    assert list(RunFolder.open(finished).inbox.glob("*.json")) == []
+
+
+def test_an_incident_may_wait_for_a_continuation(incident: Path) -> None:
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "r").exit_code == 0
+    assert "taskweave resume r" in type_in("inject", "r", incident, "--at", "week:2").stdout
+    assert type_in("resume", "r", "--until", "week:3").exit_code == 0
+    assert [row["id"] for row in Pool.open(Path("r/run.db")).rows("incidents")] == ["strike"]
+    assert "strike" in type_in("status", "r").stdout
+
+
+def test_incidents_given_to_run_happen_at_their_time(incident: Path) -> None:
+    incident.write_text(INCIDENT + "at: week:2\n", encoding="utf-8")
+    assert type_in("run", "tiny", "--until", "week:2", "--out", "r", "--incidents", incident).exit_code == 0
+    (row,) = Pool.open(Path("r/run.db")).rows("incidents")
+    calendar = WorkCalendar(RunFolder.open("r").organization().calendar)
+    assert (row["id"], row["tick"]) == ("strike", calendar.tick_of("week:2"))
+
+
+# ---------------------------------------------------------------- reading
+def test_call_shows_what_was_asked_and_answered(finished: Path) -> None:
+    said = type_in("call", finished, JournalReader(finished / "journal.db").sites()[0]).stdout
+    for part in ("--- system", "--- user", "--- answer", "--- parsed", "attempt", "max_tokens", "seed"):
+        assert part in said
+    assert "nearest" in refused("call", finished, "Y1@nobody:formulate")
+
+
+def test_trace_takes_the_end_of_an_id_and_names_the_nearest_of_an_unknown_one(finished: Path) -> None:
+    row = next(row for row in Pool.open(finished / "run.db").rows("results", subtask=None))
+    assert row["title"] in type_in("trace", finished, row["id"]).stdout
+    assert refused("trace", finished, row["id"] + "x")
+
+
+def test_export_writes_one_file_a_table(finished: Path) -> None:
+    done = type_in("export", finished, "--format", "jsonl", "--out", "data")
+    assert done.exit_code == 0
+    rows = [json.loads(line) for line in Path("data/agents.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 4
+
+
+def test_a_prompt_is_shown_as_it_is_sent(finished: Path) -> None:
+    shown = json.loads(type_in("prompt", "tiny", "--step", "execute", "--json").stdout)
+    sent = JournalReader(finished / "journal.db").calls(shown["site"])
+    assert [(m["role"], m["text"]) for m in shown["messages"]] == list(sent[0].messages)
+    Path("mine").mkdir()
+    text = (ROOT / "prompts" / "execute.md").read_text(encoding="utf-8").rstrip() + "\nWrite like a poet.\n"
+    Path("mine/execute.md").write_text(text, encoding="utf-8")
+    assert "Write like a poet." in type_in("prompt", "tiny", "--step", "execute", "--prompts", "mine").stdout
+
+
+@pytest.mark.parametrize("step", [path.stem for path in sorted((ROOT / "prompts").glob("*.md")) if path.stem.lower() != "readme"])
+def test_every_step_of_company_a_has_a_prompt_to_show(step: str) -> None:
+    assert "--- user" in type_in("prompt", "company_a", "--step", step).stdout
+
+
+# ---------------------------------------------------------------- organizations
+def test_new_makes_a_folder_that_runs() -> None:
+    assert type_in("new", "acme corp").exit_code == 0
+    assert type_in("validate", "acme corp/organization.yaml").stderr == ""
+    words = ["--until", "week:1", "--prompts", "acme corp/prompts", "--incidents", "acme corp/incidents.yaml", "--out", "erster lauf ü"]
+    assert type_in("run", "acme corp/organization.yaml", *words).exit_code == 0
+    assert "not empty" in refused("new", "acme corp") or "lies there already" in refused("new", "acme corp")
+
+
+def test_the_starter_speaks_of_every_prompt() -> None:
+    readme = (ROOT / "orgs" / "starter" / "README.md").read_text(encoding="utf-8")
+    assert [p.name for p in (ROOT / "prompts").glob("*.md") if p.stem.lower() != "readme" and f"`{p.name}`" not in readme] == []
+
+
+@pytest.mark.parametrize("name", list(built_in()))
+def test_every_built_in_organization_is_valid_and_can_be_shown(name: str) -> None:
+    assert type_in("validate", name).stderr == ""
+    for words in (["--format", "tree"], ["--format", "mermaid"], ["--format", "graphml"], ["--resolved"]):
+        assert type_in("show", name, *words).exit_code == 0
+
+
+def test_the_schema_is_one() -> None:
+    assert json.loads(type_in("schema").stdout)["properties"]["roles"]
+
+
+# ---------------------------------------------------------------- streams
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_terminal_that_cannot_show_a_character_ends_no_command(finished: Path, encoding: str) -> None:
+    row = next(row for row in Pool.open(finished / "run.db").rows("results", subtask=None))
+    for words in (
+        ["resume", finished],
+        ["status", finished],
+        ["trace", finished, row["id"]],
+        ["show", "tiny"],
+        ["show", "tiny", "--resolved"],
+    ):
+        done = shell(*words, PYTHONIOENCODING=encoding, LANG="C", LC_ALL="C")
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        assert b"Traceback" not in done.stderr
+
+
+def test_a_document_is_utf8_in_a_pipe_whatever_the_terminal_is(tmp_path: Path) -> None:
+    file = tmp_path / "ö.yaml"
+    file.write_text("name: Käserei Zürich\nroles: {Käser: {}}\n", encoding="utf-8")
+    done = shell("show", file, "--resolved", PYTHONIOENCODING="ascii")
+    assert "Käserei Zürich" in done.stdout.decode()
+    said = shell("show", file, "--json", PYTHONIOENCODING="ascii")
+    assert json.loads(said.stdout.decode("ascii"))["name"] == "Käserei Zürich"
+
+
+def test_a_reader_that_goes_away_is_no_trouble(finished: Path) -> None:
+    with subprocess.Popen(
+        [*command(), "show", "gov", "--resolved"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as one:
+        assert one.stdout is not None
+        assert one.stderr is not None
+        one.stdout.read(10)
+        one.stdout.close()
+        said = one.stderr.read()
+        one.wait(60)
+    assert b"Traceback" not in said
+    assert b"BrokenPipe" not in said
+
+
+def test_a_run_whose_stderr_is_closed_still_ends_well() -> None:
+    words = " ".join([*command(), "run", "tiny", "--until", "week:1", "--out", "r"])
+    done = subprocess.run(["sh", "-c", f"{words} 2>&-"], capture_output=True, env=environment(), check=False)
+    assert done.returncode == 0
+    assert RunFolder.open("r").path.is_dir()
+
+
+# ---------------------------------------------------------------- progress
+def progress(**more: Any) -> Progress:
+    given: dict[str, Any] = {
+        "date": "2026-03-02", "week": 9, "weeks": 52, "done": 41, "spilled": 2, "blocked": 1, "in_flight": 16, "calls": 812,
+        "replayed": 0, "prompt_tokens": 1_200_000, "completion_tokens": 34_000, "cost": 1.5, "elapsed": 3.0,
+    }  # fmt: skip
+    return Progress(**(given | more))
+
+
+def test_progress_says_date_tasks_calls_tokens_cost_and_time_left() -> None:
+    said = describe(progress(), 75.0)
+    for part in ("2026-03-02", "week 9/52", "41 tasks done", "812 calls", "16 in flight", "1.2M tokens", "$1.50", "1 min 15 s left"):
+        assert part in said
+    assert "replayed" not in said
+    assert "(99 replayed)" in describe(progress(replayed=99), None)
+    said.encode("ascii")
+
+
+def test_numbers_are_said_as_a_person_says_them() -> None:
+    assert [amount(n) for n in (0, 999, 9_999, 12_345, 1_234_567)] == ["0", "999", "9,999", "12.3k", "1.2M"]
+    assert [duration(s) for s in (None, 3.2, 75, 7260)] == ["-", "3 s", "1 min 15 s", "2 h 01 min"]
+
+
+def test_time_left_follows_the_pace_of_the_last_half_minute() -> None:
+    pace = Pace()
+    assert pace.left(0.0, 0, 52) is None
+    assert pace.left(1.0, 10, 52) == pytest.approx(4.2)
+    for second in range(2, 60):
+        left = pace.left(float(second), 10 + second / 10, 52)
+    assert left == pytest.approx((52 - 15.9) * 10, rel=0.01)
+
+
+def test_a_run_that_takes_long_says_how_far_it_is_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    from taskweave.cli import progress as module
+
+    monkeypatch.setitem(module.EVERY, "plain", 0.0)
+    done = type_in("run", "tiny", "--until", "week:2", "--out", "r")
+    assert "week 2/2" in done.stderr
+    assert "in flight" not in done.stdout
+
+
+def test_a_terminal_gets_a_live_line() -> None:
+    import pty
+
+    primary, secondary = pty.openpty()
+    try:
+        live = subprocess.Popen(
+            [*command(), "run", "tiny", "--until", "week:4", "--out", "r"],
+            stdout=subprocess.PIPE,
+            stderr=secondary,
+            env=environment(TERM="xterm"),
+        )
+        os.close(secondary)
+        seen = b""
+        while True:
+            try:
+                data = os.read(primary, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            seen += data
+        live.communicate(timeout=60)
+    finally:
+        os.close(primary)
+    assert live.returncode == 0
+    assert b"week" in seen
+    assert b"\x1b[" in seen
+
+
+def test_the_door_starts_each_command_without_json(finished: Path) -> None:
+    type_in("status", finished, "--json")
+    assert type_in("status", finished).stdout.strip()[0] != "{"
+    assert not output.is_json_only()

@@ -1,0 +1,49 @@
+"""Explicit upstream work, cycles, and contexts within their budget."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taskweave.cutting import tokens
+from taskweave.records import Dependency
+from taskweave.simulation.dependencies import LEAST_EXCERPT, break_cycles, heights, read_after, within
+
+
+def test_upstream_names_are_siblings_or_offered_tasks_and_others_are_noted() -> None:
+    siblings, tasks, notes = read_after(["s1", "S2", "2", "t4", "s9", "s3", "mars"], 2, 4, {"t4": "unit/t4"})
+    assert siblings == [0, 1]
+    assert tasks == ["unit/t4"]
+    assert len(notes) == 3
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(st.integers(0, n - 1), max_size=4), min_size=n, max_size=n)))
+def test_what_is_left_has_no_cycle_and_nothing_harmless_was_left_out(after: list[list[int]]) -> None:
+    edges = [list(dict.fromkeys(other for other in upstream if other != index)) for index, upstream in enumerate(after)]
+    kept, notes = break_cycles(edges)
+    done: set[int] = set()
+    while len(done) < len(kept):
+        ready = [index for index, upstream in enumerate(kept) if index not in done and set(upstream) <= done]
+        assert ready, "a cycle is left"
+        done.update(ready)
+    assert sum(map(len, edges)) - sum(map(len, kept)) == len(notes)
+    if all(other < index for index, upstream in enumerate(edges) for other in upstream):
+        assert not notes
+
+
+def test_the_height_of_a_subtask_is_the_longest_chain_that_waits_for_it() -> None:
+    assert heights([(), (0,), (1,), ()]) == [3, 2, 1, 1]
+
+
+def dependency(number: int, words: int) -> Dependency:
+    return Dependency(id=f"t{number}", title="A title", role="Clerk", author="Ann Bell", artifact="report", excerpt="word " * words)
+
+
+def test_dependencies_that_fit_stay_whole_and_the_rest_share_what_is_left() -> None:
+    short, long = dependency(1, 10), dependency(2, 400)
+    assert within([short], 400) == [short]
+    cut = within([short, long], 200)
+    assert cut[0] == short
+    assert 100 < tokens(cut[1].excerpt) <= 200
+    crowded = within([dependency(n, 400) for n in range(4)], 100)
+    assert all(0 < tokens(d.excerpt) <= LEAST_EXCERPT for d in crowded)

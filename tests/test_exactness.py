@@ -1,0 +1,256 @@
+"""The three promises on whole runs: the same trace however calls interleave, nothing asked twice, incidents only where they are heard."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from taskweave import driving
+from taskweave.api import Run
+from taskweave.backbones.scripted import Scripted
+from taskweave.engine.reader import JournalReader
+from taskweave.errors import Divergence
+from taskweave.records import Completion, Request
+from taskweave.runs import RunFolder
+from tests.simulated import events, rows, simulated
+
+
+class Slow(Scripted):
+    """The scripted answers, each after a latency of its own."""
+
+    def __init__(self, seed: int, longest: float = 0.004) -> None:
+        super().__init__()
+        self._draw, self._longest = random.Random(seed), longest
+        self.flying = self.peak = 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.flying += 1
+        self.peak = max(self.peak, self.flying)
+        await asyncio.sleep(self._draw.random() * self._longest)
+        self.flying -= 1
+        return await super().complete(request)
+
+
+def begun(where: Path, organization: str = "tiny", *, until: str = "week:4", limit: int = 16, seed: int = 1) -> RunFolder:
+    folder, _ = driving.begin(
+        driving.Organization.load(organization),
+        out=where,
+        backbone="scripted",
+        seed=seed,
+        until=until,
+        base_url=None,
+        prompts=[],
+        assign="match",
+        incidents=[],
+        limit=limit,
+        patience=60,
+        tags={},
+    )
+    return folder
+
+
+def exported(run: Run, where: Path) -> dict[str, bytes]:
+    """The exported files but calls.jsonl."""
+    run.export(where)
+    return {file.name: file.read_bytes() for file in sorted(where.iterdir()) if file.name != "calls.jsonl"}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulated(tmp_path_factory.mktemp("undisturbed") / "run", "tiny")
+
+
+@pytest.mark.parametrize("limit", [1, 4, 32])
+def test_one_trace_whatever_the_latencies_and_the_limit(tmp_path: Path, undisturbed: Run, limit: int) -> None:
+    folder = begun(tmp_path / "run", limit=limit)
+    slow = Slow(limit)
+    outcome = driving.drive(folder, slow)
+    assert slow.peak <= limit
+    assert outcome.digest == undisturbed.outcome.digest  # type: ignore[union-attr]
+    assert exported(Run.open(folder.path), tmp_path / "one") == exported(undisturbed, tmp_path / "two")
+
+
+def test_another_seed_gives_another_trace(tmp_path: Path, undisturbed: Run) -> None:
+    assert simulated(tmp_path / "run", "tiny", seed=2).digest() != undisturbed.digest()
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "77"])
+def test_the_hash_seed_and_the_folder_change_nothing(tmp_path: Path, undisturbed: Run, hash_seed: str) -> None:
+    program = "import sys; from tests.simulated import simulated; from pathlib import Path; print(simulated(Path(sys.argv[1]), 'tiny').digest())"
+    root = Path(__file__).resolve().parent.parent
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", program, str(tmp_path / f"other-{hash_seed}" / "run")]
+    (tmp_path / f"other-{hash_seed}").mkdir()
+    printed = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True)
+    assert printed.stdout.strip() == undisturbed.digest()
+
+
+def test_a_run_stopped_at_a_boundary_and_resumed_is_the_run_at_once(tmp_path: Path, undisturbed: Run) -> None:
+    first = simulated(tmp_path / "run", "tiny", until="week:2")
+    assert first.digest() != undisturbed.digest()
+    second = first.resume(until="week:4")
+    assert second.digest() == undisturbed.digest()
+    with JournalReader(second.folder.journal_path) as journal:
+        counts = journal.counts()
+    assert counts.attempts == sum(counts.outcomes.values()) - searches(second)
+
+
+def test_a_finished_run_re_executes_without_a_request(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", "tiny", until="week:2")
+    digest = run.digest()
+    run.folder.run_db_path.unlink()
+    with JournalReader(run.folder.journal_path) as journal:
+        before = journal.counts()
+    assert run.resume().digest() == digest
+    with JournalReader(run.folder.journal_path) as journal:
+        assert journal.counts().attempts == before.attempts
+
+
+def test_a_journal_without_some_decompositions_gives_the_same_trace(tmp_path: Path, undisturbed: Run) -> None:
+    run = simulated(tmp_path / "run", "tiny")
+    with sqlite3.connect(run.folder.journal_path) as db:
+        sites = [site for (site,) in db.execute("SELECT DISTINCT site FROM outcomes WHERE site LIKE '%:decompose' ORDER BY site")]
+        for site in random.Random(1).sample(sites, len(sites) // 2):
+            db.execute("DELETE FROM outcomes WHERE site = ?", (site,))
+    db.close()
+    assert run.resume().digest() == undisturbed.digest()
+
+
+def test_a_changed_answer_in_the_journal_is_a_divergence_of_its_week(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", "tiny", until="week:2")
+    with sqlite3.connect(run.folder.journal_path) as db:
+        key, value = db.execute("SELECT key, value FROM outcomes WHERE site LIKE '%:merge' ORDER BY site LIMIT 1").fetchone()
+        answer = json.loads(value)
+        answer["text"] = answer["text"].replace('"title": "', '"title": "Another ', 1)
+        db.execute("UPDATE outcomes SET value = ? WHERE key = ?", (json.dumps(answer), key))
+    db.close()
+    with pytest.raises(Divergence, match="week 1"):
+        run.resume()
+
+
+def test_urgent_work_in_one_department_moves_no_draw_of_another(tmp_path: Path) -> None:
+    two = """
+name: Two
+domain: Consulting
+roles:
+  Chief: {}
+  North: {reports_to: Chief, leads: Northern}
+  South: {reports_to: Chief, leads: Southern}
+  Clerk: {reports_to: North, hours: 2-4}
+  Typist: {reports_to: South, hours: 2-4}
+"""
+    storm = {"title": "Roof leaks", "severity": "high", "at": "2026-01-07", "affects": ["Northern"]}
+
+    def all_normal(request: Request) -> object:
+        # What one department writes is read by the other and may change its priorities; what is left then is draws.
+        answer = Scripted().answer(request)
+        return {"tasks": [task | {"priority": "normal"} for task in answer["tasks"]]}
+
+    stubs = {"partition_week": all_normal}
+    calm, hit = (simulated(tmp_path / name, two, incidents=given, stubs=stubs) for name, given in (("calm", []), ("hit", [storm])))
+    assert rows(hit, "tasks", priority="urgent")
+
+    def south(run: Run) -> list[tuple[object, ...]]:
+        return [
+            (row["id"], row["assignee"], row["hours"], row["started"], row["finished"])
+            for row in run.table("subtasks")
+            if "@south/" in row["id"]
+        ]
+
+    assert south(calm) == south(hit)
+    assert south(calm)
+
+
+def test_an_incident_is_heard_by_those_affected_and_their_ancestors_from_its_tick_until_its_end(tmp_path: Path) -> None:
+    news = {"title": "Zebra crossing closed", "at": "week:2", "affects": ["Backend Engineer"], "duration": "1 week"}
+    run = simulated(tmp_path / "run", "tiny", until="week:4", incidents=[news])
+    plans = {(state["id"], state["revision"]): state["plan"] for state in run.table("states")}
+    naming = {unit.rsplit("/", 1)[-1].partition("@")[0] for (unit, _), plan in plans.items() if "Zebra crossing closed" in plan}
+    assert "W02" in naming
+    assert not naming & {"W01"}
+    assert [event["subject"] for event in events(run, "incident")] == ["zebra-crossing-closed"]
+    assert events(run, "incident_end")
+
+
+@pytest.mark.fire
+def test_killed_at_twenty_random_moments_it_ends_with_the_undisturbed_digest(tmp_path: Path) -> None:
+    undisturbed = simulated(tmp_path / "undisturbed", "tiny", until="quarter").digest()
+    root = Path(__file__).resolve().parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    base = [sys.executable, "-m", "taskweave"]
+    run = tmp_path / "killed"
+    draw, kills, seen = random.Random(5), 0, set()
+    for _ in range(200):
+        command = [*base, "resume", str(run)] if (run / "config.json").exists() else [*base, "run", "tiny", "--out", str(run), "--until", "quarter"]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=0.6 + draw.random() * 1.2 if kills < 20 else 120)
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+        if (run / "journal.db").exists():
+            seen.add(answered(run))
+    assert kills == 20
+    assert len(seen) > 5, "the kills fell at different moments"
+    assert Run.open(run).digest() == undisturbed
+    with sqlite3.connect(run / "journal.db") as db:
+        again = db.execute(
+            "SELECT count(*) FROM attempts a JOIN ends e ON e.attempt = a.id AND e.how = 'outcome' GROUP BY a.key HAVING count(*) > 1"
+        ).fetchall()
+        late = db.execute(
+            "SELECT count(*) FROM attempts a JOIN attempts b ON b.key = a.key AND b.id > a.id "
+            "JOIN ends e ON e.attempt = a.id AND e.how = 'outcome'"
+        ).fetchone()
+    db.close()
+    assert again == []
+    assert late == (0,)
+
+
+@pytest.mark.fire
+def test_an_incident_from_a_second_process_is_heard_by_the_running_one_and_re_executes(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    base = [sys.executable, "-m", "taskweave"]
+    run = tmp_path / "live"
+    incident = tmp_path / "incident.yaml"
+    incident.write_text("{title: Zebra crossing closed, severity: high, affects: all, duration: 3 weeks}\n", encoding="utf-8")
+    process = subprocess.Popen([*base, "run", "company_a", "--out", str(run), "--until", "quarter"], env=environment, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (run / "run.db").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.5)
+    subprocess.run([*base, "inject", str(run), str(incident)], env=environment, check=True, capture_output=True)
+    assert process.wait(timeout=120) == 0
+    live = Run.open(run)
+    (heard,) = rows(live, "incidents")
+    assert heard["tick"] > 0
+    tick = heard["tick"]
+    since = next(event["time"] for event in events(live, "incident"))
+    plans = [state for state in live.table("states") if "Zebra crossing closed" in state["plan"]]
+    assert plans
+    assert min(state["since"] for state in plans) >= since
+    digest = live.digest()
+    assert live.resume().digest() == digest
+    assert tick == rows(Run.open(run), "incidents")[0]["tick"]
+
+
+def answered(run: Path) -> int:
+    with JournalReader(run / "journal.db") as journal:
+        return sum(journal.counts().outcomes.values())
+
+
+def searches(run: Run) -> int:
+    with sqlite3.connect(run.folder.journal_path) as db:
+        return int(db.execute("SELECT count(*) FROM outcomes WHERE kind <> 'complete'").fetchone()[0])

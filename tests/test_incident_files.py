@@ -1,0 +1,124 @@
+"""Incident files: what is read, and every problem with its line."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskweave.errors import IncidentInvalid
+from taskweave.org.calendar import WorkCalendar
+from taskweave.org.delegation import Delegation
+from taskweave.org.population import Population
+from taskweave.org.schema import load
+from taskweave.shipped import find_organization
+from taskweave.simulation.incidents import Incidents, after, load_incidents, read_incident
+
+ORG = load(find_organization("company_a"))
+POPULATION = Population.sample(ORG, 1)
+CALENDAR = WorkCalendar(ORG.calendar)
+
+
+def loaded(tmp_path: Path, text: str | bytes) -> list[dict[str, Any]]:
+    file = tmp_path / "incidents.yaml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_incidents(file, ORG, POPULATION, CALENDAR)
+
+
+def problems(tmp_path: Path, text: str | bytes) -> list[tuple[int | None, str]]:
+    with pytest.raises(IncidentInvalid) as trouble:
+        loaded(tmp_path, text)
+    return [(problem.line, problem.what) for problem in trouble.value.problems]
+
+
+def test_one_mapping_or_a_list_and_what_was_left_out_is_filled_in(tmp_path: Path) -> None:
+    (one,) = loaded(tmp_path, "title: Outage\n")
+    assert one == {
+        "title": "Outage",
+        "category": "internal",
+        "description": "",
+        "severity": "medium",
+        "affects": "all",
+        "duration": "4 weeks",
+        "effects": [],
+    }
+    two = loaded(tmp_path, "- {title: A, at: week:14}\n- {title: B, at: 2026-03-02, affects: [Marketing]}\n")
+    assert [payload["tick"] for payload in two] == [CALENDAR.tick_of("week:14"), CALENDAR.tick_of("2026-03-02")]
+
+
+def test_every_problem_is_told_at_once_with_its_line_and_the_nearest_right_name(tmp_path: Path) -> None:
+    text = """- title: Ban
+  category: political
+  severity: grave
+  affects: [Marketting, Backend Engineer]
+  at: week:99
+  duration: soon
+  efects: []
+- description: nameless
+- title: Away
+  effects:
+    - absence: {role: Backend Enginer, for: 2 weeks}
+    - absence: {role: Backend Engineer, count: 0, for: 2 weeks}
+    - absence: {role: Backend Engineer}
+    - hire: {role: Backend Engineer}
+"""
+    found = problems(tmp_path, text)
+    lines = [line for line, _ in found]
+    assert lines == sorted(lines, key=lambda line: line or 0)
+    said = dict(found)
+    assert "policy" in said[2]
+    assert "low, medium, high" in said[3]
+    assert "'marketing'" in said[4]
+    assert "week:99" in said[5]
+    assert "4 weeks" in said[6]
+    assert "'effects'" in said[7]
+    assert "title" in said[8]
+    assert "'backend engineer'" in said[11]
+    assert "above 0" in said[12]
+    assert "how long" in said[13]
+    assert "'hire' is not acted on" in said[14]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b"42", b"just words", b"\xff\xfe\x00", b"a: [", b"title: &a x\nother: *a\n", b"x" * 2_000_000, b"title: {a: 1}", b"title:"],
+)
+def test_what_is_no_incident_is_refused(tmp_path: Path, text: bytes) -> None:
+    assert problems(tmp_path, text)
+
+
+def test_agents_are_meant_by_id_name_role_or_department(tmp_path: Path) -> None:
+    person = next(agent for agent in POPULATION if agent.role == "Data Analyst")
+    for name in (person.id, person.persona.name, "data analyst", "Strategy"):
+        (payload,) = loaded(tmp_path, f"{{title: X, affects: [{name}]}}")
+        incidents = Incidents(ORG, POPULATION, Delegation(ORG, POPULATION), CALENDAR)
+        assert person.id in incidents.hear("x", payload, 0).agents
+
+
+def test_a_payload_from_the_inbox_is_checked_again() -> None:
+    assert read_incident({"title": "A", "tick": 4}, ORG, POPULATION, CALENDAR).title == "A"
+    for payload in ({}, {"title": "A", "affects": ["nobody"]}, {"title": ["A"]}, {"title": "A", "effects": {"news": "x"}}):
+        with pytest.raises(IncidentInvalid):
+            read_incident(payload, ORG, POPULATION, CALENDAR)
+
+
+def test_ancestors_hear_it_and_siblings_do_not() -> None:
+    incidents = Incidents(ORG, POPULATION, Delegation(ORG, POPULATION), CALENDAR)
+    heard = incidents.hear("x", {"title": "X", "affects": ["Backend Engineer"], "duration": "1 week"}, 5)
+    assert incidents.in_force("technology-manager", 5) == (heard,)
+    assert incidents.in_force("chief-executive-officer", 5) == (heard,)
+    assert incidents.in_force("marketing-manager", 5) == ()
+    assert incidents.in_force("technology-manager", 4) == ()
+    end = CALENDAR.day_of(heard.until)
+    assert incidents.in_force("technology-manager", end - 1) == (heard,)
+    assert incidents.in_force("technology-manager", end) == ()
+
+
+@pytest.mark.parametrize(
+    ("span", "end"),
+    [("1 day", date(2026, 1, 31)), ("2 weeks", date(2026, 2, 13)), ("1 month", date(2026, 2, 28)), ("12 months", date(2027, 1, 30))],
+)
+def test_spans_are_calendar_time(span: str, end: date) -> None:
+    assert after(date(2026, 1, 30), span) == end

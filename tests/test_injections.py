@@ -1,0 +1,147 @@
+"""How injections reach a run: with which tick, how often, and what becomes of a file that holds none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskweave.engine.journal import Journal, JournalReader
+from taskweave.errors import BadInput, RunRefused
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "inbox").mkdir()
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def inbox(path: Path) -> Path:
+    return path.with_name("inbox")
+
+
+def drop(inbox: Path, name: str, content: Any) -> Path:
+    file = inbox / name
+    file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return file
+
+
+def test_a_tick_and_what_it_took_are_one_commit_also_when_it_took_nothing(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        statements: list[str] = []
+        journal._db.set_trace_callback(statements.append)
+        assert journal.tick(0, inbox) == []
+        drop(inbox, "news.json", {"title": "news"})
+        (taken,) = journal.tick(1, inbox)
+        assert (taken.id, taken.tick, taken.payload) == ("news", 1, {"title": "news"})
+        words = [statement.split()[0] for statement in statements if not statement.startswith("SELECT")]
+        assert words == ["BEGIN", "INSERT", "COMMIT", "BEGIN", "INSERT", "INSERT", "COMMIT"]
+        assert journal.last_tick == 1
+    assert list(inbox.iterdir()) == []
+
+
+def test_a_tick_that_has_run_takes_nothing_more_and_repeats_what_it_took(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        drop(inbox, "b.json", {"n": 1})
+        drop(inbox, "a.json", {"n": 2})
+        first = journal.tick(0, inbox)
+    with Journal(path, create=False) as journal:
+        late = drop(inbox, "late.json", {"n": 3})
+        assert journal.tick(0, inbox) == first
+        assert [injection.id for injection in first] == ["a", "b"]
+        assert late.exists()
+        assert [injection.id for injection in journal.tick(1, inbox)] == ["late"]
+
+
+def test_a_crash_between_commit_and_unlink_injects_once(path: Path, inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Journal(path, create=True) as journal:
+        drop(inbox, "news.json", {"title": "news"})
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "unlink", lambda self, missing_ok=False: (_ for _ in ()).throw(PermissionError("crashed here")))
+            assert len(journal.tick(0, inbox)) == 1
+        assert (inbox / "news.json").exists()
+    with Journal(path, create=False) as journal:
+        assert journal.tick(1, inbox) == []
+        assert [injection.id for injection in journal.tick(0, inbox)] == ["news"]
+    assert list(inbox.iterdir()) == []
+    with JournalReader(path) as reader:
+        assert [(injection.id, injection.tick) for injection in reader.injections()] == [("news", 0)]
+
+
+def test_a_payload_may_name_a_later_tick_and_one_that_has_passed_is_now(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        journal.tick(5, inbox)
+        drop(inbox, "later.json", {"tick": 8})
+        drop(inbox, "past.json", {"tick": 2})
+        assert [injection.id for injection in journal.tick(6, inbox)] == ["past"]
+        assert journal.tick(7, inbox) == []
+        assert [injection.id for injection in journal.tick(8, inbox)] == ["later"]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"{not json", "the file is not JSON"),
+        (b"", "the file is not JSON"),
+        (b"[1, 2]", "one JSON object, not list"),
+        (b'"text"', "one JSON object, not str"),
+        (b"\xff\xfe{}", "not UTF-8"),
+        (b'{"x": NaN}', "NaN is not JSON"),
+        (b'{"x": "\\ud800"}', "not UTF-8"),
+        (b'{"tick": "week:3"}', "'tick' must be the number of a working day, not 'week:3'"),
+        (b'{"tick": true}', "'tick' must be the number"),
+        (b"[" * 100_000, "the file is not JSON"),
+    ],
+)
+def test_a_broken_file_is_set_aside_with_its_reason_and_the_run_goes_on(path: Path, inbox: Path, content: bytes, why: str) -> None:
+    with Journal(path, create=True) as journal:
+        drop(inbox, "bad.json", content)
+        drop(inbox, "good.json", {"title": "good"})
+        assert [injection.id for injection in journal.tick(0, inbox)] == ["good"]
+    assert sorted(file.name for file in inbox.iterdir()) == ["bad.rejected", "bad.why"]
+    assert (inbox / "bad.rejected").read_bytes() == content
+    assert why in (inbox / "bad.why").read_text()
+    with JournalReader(path) as reader:
+        (rejected,) = reader.rejected()
+        assert (rejected.name, rejected.tick) == ("bad.json", 0)
+        assert why in rejected.why
+
+
+def test_a_folder_in_the_inbox_is_set_aside_too(path: Path, inbox: Path) -> None:
+    (inbox / "folder.json").mkdir()
+    with Journal(path, create=True) as journal:
+        assert journal.tick(0, inbox) == []
+    assert "cannot be read" in (inbox / "folder.why").read_text()
+
+
+def test_another_injection_under_a_taken_name_is_set_aside_and_not_swallowed(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        drop(inbox, "news.json", {"title": "one"})
+        journal.tick(0, inbox)
+        drop(inbox, "news.json", {"title": "two"})
+        assert journal.tick(1, inbox) == []
+    assert "another injection named 'news' was taken for tick 0" in (inbox / "news.why").read_text()
+
+
+def test_files_that_are_still_being_written_are_left_alone(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        for name in (".news.json", "news.json.tmp", "x.pause"):
+            drop(inbox, name, {})
+        assert journal.tick(0, inbox) == []
+        assert journal.tick(1, inbox.with_name("missing")) == []
+    assert len(list(inbox.iterdir())) == 3
+
+
+def test_an_injection_can_be_scheduled_before_a_run_and_not_into_its_past(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        journal.schedule("policy", 1, {"title": "policy"})
+        journal.schedule("policy", 1, {"title": "policy"})
+        with pytest.raises(BadInput, match="another injection named 'policy'"):
+            journal.schedule("policy", 1, {"title": "other"})
+        assert journal.tick(0, inbox) == []
+        assert [injection.id for injection in journal.tick(1, inbox)] == ["policy"]
+        with pytest.raises(RunRefused, match="tick 1 has run already .* fork"):
+            journal.schedule("late", 1, {})

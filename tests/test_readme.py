@@ -1,0 +1,103 @@
+"""The README does what it says: its files are written, its commands typed in order, its Python run, in one empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+# What is not typed here, and why.
+SKIPPED = {
+    "python3 -m venv": "installs; .ci/run types these two",
+    "export OPENAI_API_KEY": "is for a model",
+    "--backbone openai:": "needs a model",
+}
+
+
+def skip(line: str) -> str | None:
+    return next((why for part, why in SKIPPED.items() if part in line), None)
+
+
+def lines() -> list[str]:
+    return [line for kind, _, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder with the README's files."""
+    folder = tmp_path_factory.mktemp("readme")
+    for _, name, text in BLOCKS:
+        if name:
+            (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=250, check=False)
+
+
+def test_the_page_opens_with_two_commands_for_a_fresh_machine() -> None:
+    first, second = lines()[:2]
+    assert first == "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/taskweave run company_a"
+    assert second == "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest"
+
+
+def test_its_commands_can_be_typed_one_after_the_other(place: Path) -> None:
+    typed = [line for line in lines() if skip(line) is None]
+    assert len(typed) >= 12
+    for line in typed:
+        words = shlex.split(line)
+        assert words[0] == "taskweave", f"say in SKIPPED why {line!r} is not typed"
+        done = run([sys.executable, "-m", "taskweave", *words[1:]], place)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def test_its_python_runs(place: Path) -> None:
+    code = [text for kind, _, text in BLOCKS if kind == "python"]
+    assert len(code) == 1
+    done = run([sys.executable, "-c", code[0]], place)
+    assert done.returncode == 0, done.stderr
+    assert "tasks done" in done.stdout
+    assert "things it rests on" in done.stdout
+
+
+def test_every_reason_to_skip_a_command_is_used() -> None:
+    assert [part for part in SKIPPED if not any(part in line for line in lines())] == []
+
+
+def test_its_organization_is_as_short_as_it_says(place: Path) -> None:
+    text = (place / "lantern.yaml").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 40
+    roles = yaml.safe_load(text)["roles"]
+    assert sum(role.get("count", 1) for role in roles.values()) == 12
+
+
+def test_each_file_that_it_names_is_there() -> None:
+    named = re.findall(r"`((?:tests|taskweave|orgs|prompts|\.ci)/[\w./]*)`", README)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_its_exit_codes_are_those_of_the_errors() -> None:
+    from taskweave import errors
+
+    codes = {cls.exit_code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.TaskWeaveError)}
+    assert codes | {0} == {int(code) for code in re.findall(r"^\| (\d+) \|", README, re.MULTILINE)}
+
+
+def test_ci_types_the_same_commands(tmp_path: Path) -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    parser = next(line for line in script.splitlines() if line.startswith("command_in_readme()"))
+    for number, line in enumerate(lines()[:2], 1):
+        read = subprocess.run(["bash", "-c", f"{parser}\ncommand_in_readme {number}"], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert read.stdout.strip() == line

@@ -1,0 +1,214 @@
+"""From a text to a value: reading, repairing, asking once more, falling back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from taskweave.backbones.structured import Answered, Unusable, ask, compact, prompt_tokens, read_json
+from taskweave.cutting import tokens
+from taskweave.records import Completion, Request, Sampling
+
+REQUEST = Request(
+    prompt="roll_up",
+    version=1,
+    inputs={"date": "2026-01-05"},
+    messages=(("system", "You are."), ("user", "Answer.")),
+    schema={"type": "object"},
+    sampling=Sampling(temperature=0.5, max_tokens=50),
+    backbone="openai:some-model",
+)
+GOOD = '{"summary": "All is done.", "items": ["a", "b"]}'
+
+
+class Roll(BaseModel):
+    summary: str
+    items: list[str]
+
+
+class Script:
+    """A context that gives the answers it was made with."""
+
+    def __init__(self, *answers: str | Completion) -> None:
+        self.site, self.draw, self.ordinal, self.latency = "Y1@ceo:roll_up", 2, 4, 0.0  # look-ups went before
+        self.answers, self.asked = list(answers), list[Request]()
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked.append(request)
+        self.ordinal, self.latency = self.ordinal + 1, 0.25
+        answer = self.answers.pop(0)
+        return Completion(text=answer) if isinstance(answer, str) else answer
+
+
+def asked(script: Script, request: Request = REQUEST) -> Answered[Roll]:
+    return asyncio.run(ask(script, request, Roll.model_validate, lambda: Roll(summary="fallback", items=[])))
+
+
+def test_a_good_answer_is_read_and_booked() -> None:
+    script = Script(Completion(text=GOOD, prompt_tokens=90, completion_tokens=12, cached_tokens=64))
+    got = asked(script)
+    assert (got.value.summary, got.quality, got.reason, got.origin) == ("All is done.", "ok", "", "model")
+    (call,) = got.calls
+    assert (call.site, call.ordinal, call.draw, call.prompt, call.backbone) == ("Y1@ceo:roll_up", 5, 2, "roll_up", "openai:some-model")
+    assert (call.prompt_tokens, call.completion_tokens, call.cached_tokens, call.latency) == (90, 12, 64, 0.25)
+    assert (call.rung, call.fallback, call.reason) == ("json_schema", False, "")
+
+
+def test_tokens_are_counted_where_the_provider_reports_none() -> None:
+    (call,) = asked(Script(GOOD)).calls
+    assert call.prompt_tokens == prompt_tokens(REQUEST) == tokens("You are.") + tokens("Answer.") + tokens('{"type":"object"}')
+    assert (call.completion_tokens, call.cached_tokens) == (tokens(GOOD), 0)
+
+
+def test_the_scripted_stand_in_is_marked() -> None:
+    assert asked(Script(GOOD), replace(REQUEST, backbone="scripted")).origin == "scripted"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{GOOD}\n```",
+        f"<think>A {{plan}} first.</think>\n{GOOD}",
+        f"some thought without its opening</think>{GOOD}",
+        f"Here it is:\n\n{GOOD}\n\nI hope {{this}} helps.",
+        json.dumps({"summary": "All is done.", "items": ["a", "b"], "sql": "```sql\nSELECT 1\n```</think>"}),
+    ],
+)
+def test_what_stands_around_the_object_is_passed_over(text: str) -> None:
+    got = asked(Script(text))
+    assert (got.value.items, got.quality) == (["a", "b"], "ok")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'summary': 'All is done.', 'items': ['a', 'b']}",
+        '{"summary": "All is done.", "items": ["a", "b",],}',
+        '```json\n{"summary": "All is done." "items": ["a", "b"]}\n```',
+        '{"summary": "All is "really" done.", "items": ["a", "b"]}',
+    ],
+)
+def test_malformed_json_is_repaired_and_that_is_said(text: str) -> None:
+    script = Script(text)
+    got = asked(script)
+    assert (got.value.items, got.quality) == (["a", "b"], "repaired")
+    assert "malformed" in got.reason
+    assert len(script.asked) == 1
+
+
+def test_a_bad_answer_is_asked_again_once_with_what_was_wrong() -> None:
+    script = Script('{"summary": 7}', GOOD)
+    got = asked(script)
+    assert (got.value.summary, got.quality, got.origin) == ("All is done.", "repaired", "model")
+    first, second = script.asked
+    assert second.messages[: len(first.messages)] == first.messages
+    (role, said), (other, error) = second.messages[len(first.messages) :]
+    assert (role, said, other) == ("assistant", '{"summary": 7}', "user")
+    assert "summary: Input should be a valid string" in error
+    assert "items: Field required" in error
+    assert replace(second, messages=first.messages) == first, "the inputs, schema and sampling stay"
+    assert [(c.ordinal, c.fallback, bool(c.reason)) for c in got.calls] == [(5, False, True), (6, False, False)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Completion(text='{"summary": "All", "items": ["a", "b"', finish="length"), "cut off at 50 tokens"),
+        (Completion(text=GOOD, finish="length"), "cut off at 50 tokens"),
+        ('{"summary": "All", "items": ["a", "b"', "stops before it is complete"),
+        ('{"summary": "All", "items": ["a", {"b": "}', "stops before it is complete"),
+        ('{"items": ["a"], "summary": {"b": 1}', "stops before it is complete"),
+        (Completion(text=None), "empty"),
+        ("  \n", "empty"),
+        (Completion(text=None, refusal="I cannot."), "refused: I cannot."),
+        (Completion(text=GOOD, refusal="I cannot."), "refused"),
+        (Completion(text=None, finish="content_filter"), "content filter"),
+        (Completion(text=None, finish="overflow"), "longer than the model can take"),
+        ("The weather is fine.", "no JSON object"),
+        ("<think>I never stop {thinking", "no JSON object"),
+        ("[1, 2]", "no JSON object"),
+        ("{}", "not JSON|not a JSON object"),
+        ('{"summary": NaN, "items": []}', "summary"),
+        ("[" * 90_000, "no JSON object"),
+        ('{"a":' * 90_000 + "1" + "}" * 90_000, "not JSON"),
+    ],
+)
+def test_a_reply_that_fails_twice_is_a_finding_not_a_crash(answer: str | Completion, reason: str) -> None:
+    script = Script(answer, answer)
+    got = asked(script)
+    assert (got.value.summary, got.quality, got.origin) == ("fallback", "fallback", "fallback")
+    assert len(script.asked) == 2
+    assert [c.fallback for c in got.calls] == [False, True]
+    assert re.search(reason, got.reason), got.reason
+    assert got.calls[1].reason
+
+
+def test_two_different_failures_are_both_told() -> None:
+    got = asked(Script("Hello.", '{"summary": "s"}'))
+    assert got.reason == "there is no JSON object in the answer; asked again: items: Field required"
+
+
+def test_an_answer_to_an_empty_answer_keeps_roles_alternating() -> None:
+    script = Script(Completion(text=None), GOOD)
+    asked(script)
+    assert [role for role, _ in script.asked[1].messages] == ["system", "user", "assistant", "user"]
+    assert all(said for _, said in script.asked[1].messages)
+
+
+def test_the_second_question_is_bounded() -> None:
+    script = Script('{"summary": 1, "x": "' + "long " * 9000 + '"}', GOOD)
+    asked(script)
+    assert sum(tokens(said) for _, said in script.asked[1].messages) < 400
+
+
+def test_half_characters_and_nul_never_reach_a_value() -> None:
+    got = asked(Script(r'{"summary": "a\ud83d b\u0000c", "items": ["\ud83d\ude00"]}'))
+    assert (got.value.summary, got.value.items) == ("a bc", ["😀"])
+
+
+def test_an_error_is_compact() -> None:
+    with pytest.raises(ValueError, match="items") as caught:
+        Roll.model_validate({"summary": "s", "items": [1] * 50})
+    said = compact(caught.value)
+    assert said.startswith("items.0: Input should be a valid string; items.1:")
+    assert said.endswith("… and 47 more")
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_text_is_read_or_unusable(before: str, after: str) -> None:
+    for text in (before, before + GOOD[:30] + after, before + "{" + after + "}"):
+        try:
+            value, _ = read_json(Completion(text=text), 50)
+        except Unusable:
+            continue
+        assert isinstance(value, dict)
+        json.dumps(value, ensure_ascii=False).encode()
+
+
+@given(st.integers(1, len(GOOD) - 1))
+def test_no_beginning_of_an_answer_passes_for_the_whole(length: int) -> None:
+    with pytest.raises(Unusable):
+        read_json(Completion(text=GOOD[:length]), 50)
+
+
+@given(st.dictionaries(st.text(), st.text() | st.lists(st.text()) | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_what_is_json_is_read_as_it_is(value: dict[str, Any]) -> None:
+    if "\\u0000" in (text := json.dumps(value)) or "\\ud" in text:
+        return
+    assert read_json(Completion(text=f"```json\n{text}\n```"), 50) == (value, False)
+
+
+def test_a_value_that_code_changed_is_a_repaired_one() -> None:
+    good = asked(Script(GOOD))
+    assert good.with_value("same") == replace(good, value="same")
+    changed = good.with_value("other", ["role 'Boss' is not eligible"])
+    assert (changed.value, changed.quality, changed.notes) == ("other", "repaired", ("role 'Boss' is not eligible",))
+    assert asked(Script("no", "no")).with_value("x", ["n"]).quality == "fallback"
