@@ -303,7 +303,10 @@ def test_the_inputs_named_for_a_step_are_enough_for_it() -> None:
 
 
 def test_the_same_request_has_the_same_answer_in_another_process_under_another_hash_seed() -> None:
-    program = "import sys; sys.path.insert(0, 'tests'); import test_scripted as t, json; print(json.dumps([t.ask(s, 3) for s in sorted(t.STEPS)], sort_keys=True))"
+    program = (
+        "import sys; sys.path.insert(0, 'tests'); import test_scripted as t, json; "
+        "print(json.dumps([t.ask(s, 3) for s in sorted(t.STEPS)], sort_keys=True))"
+    )
     outs = [
         subprocess.run(
             [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": "."}, capture_output=True, check=True

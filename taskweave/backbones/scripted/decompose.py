@@ -65,7 +65,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         served.add(mine)
         work = topics.field_of(role)
         foreign = topics.other_subjects(role, mine)
-        case = topics.best_case(draft, work, foreign, mine, subject)
+        case = topics.best_case(draft, work, mine)
         metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, mine, subject, foreign)[0]
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source, "metric": metric.name}
         kind = "step" if own or mine == subject else "assist"

@@ -45,7 +45,7 @@ def choose_artifact(draft: Draft, artifacts: Sequence[str], activity: str) -> st
     return options[-1]
 
 
-_ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2"))
+_ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
@@ -59,8 +59,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         own = about
     work = topics.field_of(role)
     foreign = other_subjects(role, own)
-    case = named_case(work, str(subtask["goal"])) or best_case(draft, work, foreign, own, about)
-    first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign)[:2]
+    case = named_case(work, str(subtask["goal"])) or best_case(draft, work, own)
+    first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
     metrics = topics.ranked(draft.random, work.metrics, lambda m: m.name, own, about, foreign)[:2]
     checks = topics.ranked(draft.random, work.lines["checks"], str, f"{own} {case.items} {case.source}", about, foreign)[:2]
     artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
@@ -94,7 +94,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         head_the=f"the {head}",
         tag="".join(word[0] for word in str(role["role"]).split() if word[0].isalpha()).upper()[:3],
         severity=draft.pick(("high", "medium", "medium", "low")),
-        few_number=wording.in_words(1 + int(draft.random.random() * 4)),
+        few_number=wording.in_words(2 + int(draft.random.random() * 4)),
     )
     if role["responsibilities"]:
         draft.know(duty=wording.lower_first(str(topics.ranked(draft.random, role["responsibilities"], str, own, about, ())[0]).rstrip(".")))

@@ -190,7 +190,8 @@ _STARTS = re.compile(r"((?:^|[.!?]['\")]* |\n(?:- (?:\[ \] )?|\d+\. |> )?)['\"(]
 
 def tidy(text: str) -> str:
     """Join what optional rules left open, and begin every sentence with a capital."""
-    text = _GAPS.sub("\n\n", _LINES.sub("\n", _SPACES.sub(" ", text))).strip()
+    text = _LINES.sub("\n", _SPACES.sub(" ", text)).replace("\n-\n", "\n")
+    text = _GAPS.sub("\n\n", text).strip().removesuffix("\n-")
     return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
 
 

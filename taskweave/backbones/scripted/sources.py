@@ -34,8 +34,8 @@ _HEADS = (
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
 _LEAN = re.compile(
-    r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Asked|Case|My|Each|Every)\b"
-    r"|\b(?:I|my|me|below|above)\b"
+    r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
+    r"|^(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start)\b|\b(?:I|my|me|below|above)\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"

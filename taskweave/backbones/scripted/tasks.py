@@ -96,7 +96,7 @@ def _task(
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role["role"]]
     foreign = topics.other_subjects(role, subject)
     metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, subject, "", foreign)[0]
-    case = topics.best_case(draft, work, foreign, subject)
+    case = topics.best_case(draft, work, subject)
     problem = topics.ranked(draft.random, case.problems, lambda p: p.text, subject, "", foreign)[0]
     slots = {
         "S": subject,

@@ -192,16 +192,26 @@ def other_subjects(role: Mapping[str, Json], subject: str) -> tuple[str, ...]:
     return tuple(str(s) for s in role["subjects"] if s != subject)
 
 
-def best_case(draft: Draft, work: Field, foreign: tuple[str, ...], own: str, near: str = "") -> Case:
-    """A case of the field that the words of the subject call for, else of what the subject serves, else any."""
-    for text in (own, near):
-        heard = {word.rstrip("s") for word in wording.content_words(text)}
-        called = [case for case in work.cases if case.calls & heard]
-        if called:
-            most = max(len(case.calls & heard) for case in called)
-            chosen: Case = draft.pick([case for case in called if len(case.calls & heard) == most])
-            return chosen
-    return ranked(draft.random, work.cases, lambda case: case.text, own, near, ())[0]
+@lru_cache(maxsize=1)
+def _general() -> tuple[Case, ...]:
+    return tuple(map(_case, load().tables["general_cases"]))
+
+
+@lru_cache(maxsize=8192)
+def _called(work: str, own: str) -> tuple[Case, ...]:
+    """The cases that the words of a subject call for: of the field, else general ones by the subject's head word, else the last resort."""
+    heard = {word.rstrip("s") for word in wording.content_words(own)}
+    for cases, words in ((fields()[work].cases, heard), (_general(), set(wording.head_word(own))), (_general(), heard)):
+        most = max(len(case.calls & words) for case in cases)
+        if most:
+            return tuple(case for case in cases if len(case.calls & words) == most)
+    return _general()[-1:]
+
+
+def best_case(draft: Draft, work: Field, own: str) -> Case:
+    """A case that suits the subject."""
+    chosen: Case = draft.pick(_called(work.name, own))
+    return chosen
 
 
 def own_subject(subjects: Sequence[str], *texts: str) -> str | None:

@@ -67,6 +67,16 @@ def is_plural(phrase: str) -> bool:
     return head.endswith("s") and not head.endswith(("ss", "us", "is")) and head not in _SINGULAR_S
 
 
+def head_word(phrase: str) -> list[str]:
+    """The head of a noun phrase in lower case without its plural s, as a list of one; empty where there is none."""
+    head = ""
+    for word in phrase.lower().split():
+        if head and word in _PREPOSITIONS:
+            break
+        head = word.strip(".,;:()'\"")
+    return [head.rstrip("s")] if head else []
+
+
 def with_article(phrase: str) -> str:
     if _VOWEL_SOUND.match(phrase) and not _CONSONANT_SOUND.match(phrase):
         return f"an {phrase}"
