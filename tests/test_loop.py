@@ -243,10 +243,8 @@ def test_siblings_reconcile_and_hear_each_others_requests_at_the_next_opening(tm
     heard: list[Any] = []
 
     def asks(request: Request) -> Any:
-        return {
-            "plan": "Go on.",
-            "requests": [{"to": sibling["owner"], "text": f"help {request.inputs['unit']['id']}"} for sibling in request.inputs["siblings"]],
-        }
+        text = f"help {request.inputs['unit']['id']}"
+        return {"plan": "Go on.", "requests": [{"to": sibling["owner"], "text": text} for sibling in request.inputs["siblings"]]}
 
     def listens(request: Request) -> Any:
         heard.append((request.inputs["unit"]["id"], [entry["text"] for entry in request.inputs["requests"]]))
