@@ -49,7 +49,7 @@ _ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
-    role, task, subtask, author = inputs["role"], inputs["task"], inputs["subtask"], inputs["author"]
+    role, task, subtask, author = known.role(inputs["role"]), inputs["task"], inputs["subtask"], inputs["author"]
     draft = Draft(dice.words, {}, once=_ONCE)
     today = wording.parse_date(inputs["date"]) or _START
     subjects = [str(s) for s in role["subjects"]]
@@ -102,10 +102,10 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         draft.know(skill=wording.lower_first(str(draft.pick(role["skills"]))))
     know_goal(draft, inputs, f"{own} {about}", role)
     if inputs["evidence"]:
-        reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " "), 24)
+        reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
         if reading:
             draft.know(evidence=reading)
-    if task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
+    if task["constraints"] and "…" not in task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
         draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
     dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
     know_dependencies(draft, dependencies, head)
@@ -168,6 +168,10 @@ def fitted(draft: Draft, rule: str) -> str:
     return best
 
 
+def _named(slots: Mapping[str, str]) -> str:
+    return f"'{slots['dep']}' by {slots['dep_author']}"
+
+
 def merge(inputs: Inputs, dice: Dice) -> Json:
     task = inputs["task"]
     about = topics.topic(str(task["title"]))
@@ -204,6 +208,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         parts_brief=" ".join(brief),
         listed="\n".join(f"- {part}" for part in parts),
         listed_brief="\n".join(f"- {part}" for part in brief),
+        used_brief=f"Used from the pool: {wording.join([_named(reference) for reference in references[:3]])}." if references else "",
         used=" ".join(local(draft, "merge_reference", reference, ("quote",)) for reference in references[:3]),
     )
     if len(partials) > 1:

@@ -50,6 +50,11 @@ def compose(sentences: Sequence[str], low: int, high: int, draft: Draft, rule: s
     return tidy(" ".join(text))
 
 
+def names_of(organization: Mapping[str, Json]) -> list[str]:
+    """Names that keep their capital inside a sentence."""
+    return [str(organization["name"]), *(str(department["name"]) for department in organization["departments"])]
+
+
 def incident_sentences(draft: Draft, incidents: Sequence[Mapping[str, Json]]) -> list[str]:
     return [local(draft, "plan_incident", known.incident_slots(incident), ("until", "happened")) for incident in incidents]
 
@@ -98,8 +103,8 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
     low, high = bounds(unit)
-    objectives = [wording.lower_first(str(text).strip().rstrip(".")) for text in inputs["objectives"]]
-    carried = [str(title) for title in inputs["carried"]]
+    objectives = [wording.lower_first(str(text).strip().rstrip(".")) for text in known.listed(inputs["objectives"])]
+    carried = known.listed(inputs["carried"])
     followed = leading_goal(inputs, stated, draft)
     if followed:
         draft.know(**followed.slots())
@@ -126,9 +131,9 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     if unit["level"] != "week" and len(said) < 2 and followed and objectives:
         said.append(draft.say("plan_goal"))
     said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, followed.short if followed else "")
-    if inputs["parent_plan"] and followed:
+    if inputs["parent_plan"] and followed and unit["level"] != "year":
         said.append(draft.say("plan_parent"))
-    told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"])
+    told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"], names=names_of(inputs["organization"]))
     if told:
         said.append(local(draft, "plan_last" if inputs["last_diagnosis"] else "plan_above", {"told": told}))
     said.append(draft.say("plan_more"))
@@ -198,8 +203,8 @@ def align(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
     diagnosis = inputs["diagnosis"]
-    deviations = [wording.lower_first(str(item).strip().rstrip(".")) for item in diagnosis.get("deviations") or ()]
-    blockers = [wording.lower_first(str(item).strip().rstrip(".")) for item in diagnosis.get("blockers") or ()]
+    deviations = [wording.lower_first(str(item).strip().rstrip(".")) for item in known.listed(diagnosis.get("deviations"))]
+    blockers = [wording.lower_first(str(item).strip().rstrip(".")) for item in known.listed(diagnosis.get("blockers"))]
     titles = [str(incident["title"]) for incident in inputs["incidents"]]
     followed = parent_goal(str(inputs["plan"]), stated) or (draft.pick(stated) if stated else None)
     if followed:

@@ -14,8 +14,8 @@ from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.records import Json
 
-_LABEL = re.compile(r"^(?:[-*>#] |-- |\[.\] |(?:R|Case )\d+[.:]? |\d+[.:] |[A-Z][A-Za-z' ]{1,28}[:.] )+")
-_CITED = re.compile(r"\s*\([^()]*\)\s*(?=[.]?$)")
+_LABEL = re.compile(r"^(?:[-*>#] |-- |\[.\] |(?:R|Case )\d+[.:]? |\d+[.:] |[A-ZÀ-Þ][A-Za-zÀ-ÿ' -]{1,60}: |[A-Z][a-z]{2,12}\. )+")
+_CITED = re.compile(r"(?:\s*\([^()]*[A-Za-z]{2}[^()]*\)|, as [A-ZÀ-Þ][^,]* found)\s*(?=[.]?$)|^As [A-ZÀ-Þ][^,]{2,40} established, ")
 _HEADS = (
     "From:",
     "To:",
@@ -31,6 +31,19 @@ _HEADS = (
     "Meeting",
     "When:",
     "Time needed",
+    "Measure",
+    "Effect",
+    "- Effect",
+    "- Cost",
+    "- Second point",
+    "Aim:",
+    "What we want",
+    "Related",
+    "Open",
+    "Result -",
+    "Used",
+    "Also used",
+    "Done when",
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
 _LEAN = re.compile(
@@ -47,7 +60,7 @@ _THIN = re.compile(
 def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 0
-    for sentence in wording.sentences(excerpt):
+    for sentence in wording.sentences(excerpt.replace("\n-- ", " ")):
         if (
             '"' in sentence
             or "@" in sentence
@@ -58,8 +71,10 @@ def borrowed(excerpt: str) -> str:
         ):
             continue
         text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
-        text = wording.upper_first(wording.clip(text, 20))
-        if not 5 <= wording.words(text) <= 20 or text.count("(") != text.count(")"):
+        text = wording.upper_first(text.rstrip(".;:, "))
+        if not 5 <= wording.words(text) <= 24 or text.count("(") != text.count(")"):
+            continue
+        if not _FIGURE.search(text):
             continue
         score = (
             2 + 2 * min(len(_FIGURE.findall(text)), 3) - 5 * bool(_LEAN.search(text)) - 3 * bool(_THIN.search(text)) + (" that " in text)
