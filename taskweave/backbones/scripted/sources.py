@@ -99,6 +99,10 @@ def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
     return slots
 
 
+def named(slots: Mapping[str, str]) -> str:
+    return f"'{slots['dep']}' by {slots['dep_author']}"
+
+
 def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
     """`builds`: what the text builds on, a sentence each for the first three; and the people who were involved."""
     author = draft.slots["author"]
@@ -106,10 +110,15 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], h
     for position, slots in enumerate(dependencies[:3]):
         rule = "basis_own" if slots["dep_author"] == author else "basis_more" if position else "basis"
         said.append(local(draft, rule, slots))
-    named = wording.join([f"'{slots['dep']}' by {slots['dep_author']}" for slots in dependencies[1:3]])
-    brief = f"{said[0]} Also used: {named}." if named else "".join(said)
+    rest = wording.join([named(slots) for slots in dependencies[1:3]])
+    every = wording.join([named(slots) for slots in dependencies[:3]])
+    if every:
+        draft.know(
+            builds_brief=f"{said[0]} {local(draft, 'also_used', {'named': rest})}" if rest else said[0],
+            builds_bare=local(draft, "basis_bare", {"named": every}),
+        )
     said.append(draft.say("evidence_line"))
-    draft.know(builds=" ".join(said), builds_brief=brief, builds_or=" ".join(said).strip() or "Nothing on this was found in the pool.")
+    draft.know(builds=" ".join(said), builds_or=" ".join(said).strip() or "Nothing on this was found in the pool.")
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
     if others:
         draft.know(colleague=others[0], colleague_first=others[0].split(" ", 1)[0])
