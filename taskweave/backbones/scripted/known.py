@@ -10,7 +10,7 @@ from taskweave.backbones.scripted import wording
 from taskweave.records import Json
 
 _LOWER = re.compile(
-    r"\b(?:under|below|at most|less|within|no more|fewer|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE
+    r"\b(?:under|below|at most|less|within|no more|fewer|at most|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE
 )
 _HIGHER = re.compile(r"\b(?:over|above|at least|more|rais\w*|grow\w*|increas\w*|reach|win|lift|up to|improv\w*)\b|[>≥]", re.IGNORECASE)
 _IMPERATIVE = frozenset(
@@ -98,13 +98,12 @@ def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[
         distance, side, gap, aim = 0.0, "", "", ""
         if target is not None:
             percent = unit.startswith("%")
-            aim = wording.measured(float(target), "%" if percent else "")
+            aim = wording.measured(float(target), "%" if percent else "", _places(target))
             gap = wording.measured(abs(value - float(target)), "points" if percent else "", places)
             side = "above" if value > float(target) else "below"
             text = goal.text if goal else ""
-            lower = bool(_LOWER.search(text)) and not _HIGHER.search(text)
-            higher = bool(_HIGHER.search(text)) and not _LOWER.search(text)
-            reached = value == float(target) or (lower and side == "below") or (higher and side == "above")
+            lower = bool(_LOWER.search(text)) and not _HIGHER.search(text)  # where the words do not say, more is better
+            reached = value == float(target) or (side == "below") == lower
             distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
         shown = wording.measured(value, unit, places)
         found.append(Reading(spaced(str(reading["kpi"])), shown, aim, gap, side, distance, goal.short if goal else ""))
@@ -155,7 +154,7 @@ def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
 
 
 _META = re.compile(
-    r"\b(?:reports? (?:came in|by|from)|have reported|has reported|this is the common result|come together here|joins|brings together)\b"
+    r"\b(?:reports?,? (?:came in|by|from)|have reported|has reported|this is the common result|come together here|joins|brings together)\b"
     r"|^This sums up"
 )
 _QUOTED = re.compile(r"\"([^\"]+)\"")

@@ -108,6 +108,9 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     followed = leading_goal(inputs, stated, draft)
     if followed:
         draft.know(**followed.slots())
+        draft.once = frozenset(("goal_text",))
+        if any(followed.text in objective for objective in objectives):
+            draft.spent.add("goal_text")
 
     said = incident_sentences(draft, inputs["incidents"])
     if objectives:
@@ -160,13 +163,15 @@ def partition(inputs: Inputs, dice: Dice) -> Json:
     mentioned = parent_goal(str(inputs["plan"]), stated)
     recipients = list(inputs["recipients"])
     objectives = []
-    for position, recipient in enumerate(recipients):
+    for recipient in recipients:
         many = 1 + (dice.draws.random() < (0.7 if len(recipients) < 3 else 0.35))
         titles = [str(title) for title in recipient.get("roles") or ()] or [str(recipient["title"])]
-        for turn in range(many):
+        for _ in range(many):
             field = topics.field_of(titles[int(dice.words.random() * len(titles))])
             pairs = field.lines["aims"]
-            goal = mentioned if mentioned and position + turn == 0 else (draft.pick(stated) if stated else None)
+            own = [name for name, goal in full.items() if goal.owner == str(recipient["title"])]
+            near = [goal for goal in stated if goal.name in own] if draft.random.random() < 0.8 else []
+            goal = draft.pick(near) if near else mentioned or (draft.pick(stated) if stated else None)
             aim, _, measure = draft.pick(pairs).partition("::")
             figure = dice.words.randrange(2, 10)
             sized = Draft(dice.words, {"few": str(figure), "many": str(figure * 5 + 40), "share": str(70 + figure * 3)})
@@ -216,7 +221,7 @@ def align(inputs: Inputs, dice: Dice) -> Json:
                 change = draft.say(f"change_{rule}")
                 said.append(local(draft, f"align_{rule}", {rule: item, "change": change}))
                 changes.append(tidy(local(draft, "change_line", {"change": change, "reason": item})))
-    measured = known.readings(inputs["readings"], stated)
+    measured = order_readings(inputs["readings"], stated, str(unit["owner"]), "")
     if measured and (not said or measured[0].distance > 0.1):
         change = local(draft, "change_reading" if measured[0].distance else "change_steady", measured[0].slots())
         slots = measured[0].slots() | {"change": change}

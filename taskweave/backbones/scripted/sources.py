@@ -15,7 +15,7 @@ from taskweave.backbones.scripted.planning import local
 from taskweave.records import Json
 
 _LABEL = re.compile(r"^(?:[-*>#] |-- |\[.\] |(?:R|Case )\d+[.:]? |\d+[.:] |[A-ZÀ-Þ][A-Za-zÀ-ÿ' -]{1,60}: |[A-Z][a-z]{2,12}\. )+")
-_CITED = re.compile(r"(?:\s*\([^()]*[A-Za-z]{2}[^()]*\)|, as [A-ZÀ-Þ][^,]* found)\s*(?=[.]?$)|^As [A-ZÀ-Þ][^,]{2,40} established, ")
+_CITED = re.compile(r"(?:\s*\([^()]*\)|, as [A-ZÀ-Þ][^,]* found)\s*(?=[.]?$)|^As [A-ZÀ-Þ][^,]{2,40} established, ")
 _HEADS = (
     "From:",
     "To:",
@@ -52,7 +52,8 @@ _LEAN = re.compile(
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
-    r"|\b(?:task|annex|opinions|nobody|asked|passed|not tested)\b"
+    r"|\b(?:task|annex|opinions|nobody|asked|passed|not tested|before that)\b",
+    re.IGNORECASE,
 )
 
 
