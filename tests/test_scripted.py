@@ -438,7 +438,7 @@ def test_a_title_gives_its_subject_back() -> None:
     week = [task["title"] for seed in range(40) for task in ask("partition_week", seed)["tasks"]]
     subjects = {s for role in ROLES.values() for s in role["subjects"]}
     assert all(topics.topic(title) in subjects for title in week), [t for t in week if topics.topic(t) not in subjects][:3]
-    assert topics.topic("Conduct_Keyword_Research_for_SEM_Campaign") == "keyword Research for SEM Campaign"
+    assert topics.topic("Conduct_Keyword_Research_for_SEM_Campaign") == "keyword research for SEM campaign"
 
 
 # ---------------------------------------------------------------- deliverables

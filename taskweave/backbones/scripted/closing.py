@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from taskweave.backbones.scripted import known, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, tidy
-from taskweave.backbones.scripted.planning import local
+from taskweave.backbones.scripted.planning import local, names_of, order_readings
+from taskweave.backbones.scripted.sources import borrowed
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -43,20 +44,21 @@ def count_sentence(draft: Draft, counts: Mapping[str, Json]) -> str:
 def diagnose(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
+    names = names_of(inputs["organization"])
     tasks = list(inputs["tasks"])
     by_status: dict[str, list[Mapping[str, Json]]] = {}
     for task in tasks:
         by_status.setdefault(str(task["status"]), []).append(task)
     said = [count_sentence(draft, inputs["counts"])]
     for result in draft.sample(inputs["results"], 2 if unit["level"] == "week" else 1):
-        told = known.telling(str(result["excerpt"]), 5, 20)
+        told = wording.lower_first(borrowed(str(result["excerpt"])))
         slots = {"result": str(result["title"]).rstrip("."), "author": str(result["author"])} | ({"told": told} if told else {})
         said.append(local(draft, "diagnose_result", slots))
     if not inputs["results"] and by_status.get("done"):
         done = draft.pick(by_status["done"])
         said.append(local(draft, "diagnose_done", _task_slots(done)))
     for child in list(inputs["children"])[:3]:
-        told = known.telling(str(child["summary"]), 5, 30)
+        told = known.telling(str(child["summary"]), 5, 30, names=names)
         if told:
             said.append(local(draft, "diagnose_child", {"child": str(child["owner"]), "told": told}))
     deviations, blockers = [], []
@@ -66,7 +68,7 @@ def diagnose(inputs: Inputs, dice: Dice) -> Json:
         deviations.append(tidy(local(draft, "deviation_dropped", _task_slots(task))))
     for task in by_status.get("blocked", [])[:3]:
         blockers.append(tidy(local(draft, "blocker_task", _task_slots(task))))
-    for reading in known.readings(inputs["readings"], stated)[:1]:
+    for reading in order_readings(inputs["readings"], stated, str(unit["owner"]), "")[:1]:
         goal = next((goal for goal in stated if goal.short == reading.goal), None)
         said.append(local(draft, "diagnose_reading", reading.slots() | (goal.slots() if goal else {})))
         if reading.distance > 0.02 and unit["level"] != "week":
@@ -89,6 +91,7 @@ def _task_slots(task: Mapping[str, Json]) -> dict[str, str]:
 
 def roll_up(inputs: Inputs, dice: Dice) -> Json:
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], inputs["unit"]))
+    names = names_of(inputs["organization"])
     children = list(inputs["children"])
     said = [
         local(
@@ -98,6 +101,7 @@ def roll_up(inputs: Inputs, dice: Dice) -> Json:
                 "children": wording.join(wording.unique(str(child["owner"]) for child in children)),
                 "child_count": wording.in_words(len(children)),
                 "reports": "report" if len(children) == 1 else "reports",
+                "several" if len({str(child["owner"]) for child in children}) > 1 else "single": "yes",
             },
         )
     ]
@@ -115,7 +119,7 @@ def roll_up(inputs: Inputs, dice: Dice) -> Json:
                 )
             )
     if inputs["last_summary"]:
-        told = known.telling(str(inputs["last_summary"]))
+        told = known.telling(str(inputs["last_summary"]), names=names)
         if told:
             said.append(local(draft, "roll_up_before", {"told": told}))
     if len(children) > 1:

@@ -35,9 +35,10 @@ _STAGE = {
 
 def decompose(inputs: Inputs, dice: Dice) -> Json:
     task, asked, draws = inputs["task"], list(inputs["subtasks"]), dice.draws
-    roles = {str(role["role"]): role for role in inputs["roles"]}
+    roles = {str(raw["role"]): known.role(raw) for raw in inputs["roles"]}
+    allowed = known.listed(inputs["activities"])
     draft = Draft(dice.words, {})
-    subject, lead = _lead(task, list(inputs["roles"]))
+    subject, lead = _lead(task, list(roles.values()))
     draft.know(T=subject)
     if task["goals"]:
         draft.know(goal=known.spaced(str(task["goals"][0])))
@@ -52,11 +53,11 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         role = roles.get(name) or topics.bare_role(name)
         own = name == lead
         stage = position / max(len(asked) - 1, 1) if len(asked) > 1 else 0.5
-        activity = _activity(role, inputs["activities"], stage, chosen, draft)
+        activity = _activity(role, allowed, stage, chosen, draft)
         if (
             own
             and (not led or len(asked) == 1)
-            and task["activity"] in inputs["activities"]
+            and task["activity"] in allowed
             and (len(asked) == 1 or stage > 0.3 or draft.random.random() < 0.5)
         ):
             activity, led = str(task["activity"]), True

@@ -13,7 +13,7 @@ from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import figures
 from taskweave.backbones.scripted.grammar import Draft, load, tidy
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies
+from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
@@ -49,7 +49,7 @@ _ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
-    role, task, subtask, author = inputs["role"], inputs["task"], inputs["subtask"], inputs["author"]
+    role, task, subtask, author = known.role(inputs["role"]), inputs["task"], inputs["subtask"], inputs["author"]
     draft = Draft(dice.words, {}, once=_ONCE)
     today = wording.parse_date(inputs["date"]) or _START
     subjects = [str(s) for s in role["subjects"]]
@@ -102,10 +102,10 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         draft.know(skill=wording.lower_first(str(draft.pick(role["skills"]))))
     know_goal(draft, inputs, f"{own} {about}", role)
     if inputs["evidence"]:
-        reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " "), 24)
+        reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
         if reading:
             draft.know(evidence=reading)
-    if task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
+    if task["constraints"] and "…" not in task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
         draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
     dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
     know_dependencies(draft, dependencies, head)
@@ -152,12 +152,13 @@ def headline(draft: Draft, *rules: str) -> str:
 
 
 def fitted(draft: Draft, rule: str) -> str:
-    """A layout of the rule said until it has a good length, from the third try on with the brief form of what it builds on."""
+    """A layout of the rule said until it has a good length; from the third try on with what it builds on in brief, then by name only."""
     best, off = "", 10_000
-    for attempt in range(6):
+    for attempt in range(7):
         draft.restart()
-        if attempt == 2:
-            draft.know(**{name.removesuffix("_brief"): text for name, text in draft.slots.items() if name.endswith("_brief")})
+        shorter = {2: "_brief", 4: "_bare"}.get(attempt)
+        if shorter:
+            draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
         text = tidy(draft.say(rule))
         size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
@@ -179,6 +180,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             "task": str(task["title"]).rstrip("."),
             "company": str(inputs["organization"]["name"]),
             "today": wording.day_month(today),
+            "month": wording.month(today),
             "soon": wording.day_month(wording.working_day(today, 3 + int(dice.words.random() * 4))),
             "later": wording.day_month(wording.working_day(today, 9 + int(dice.words.random() * 8))),
         },
@@ -196,6 +198,9 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         full = at in spoken and "quote" in part and part["quote"] != draft.slots.get("fact")
         parts.append(local(draft, "merge_part" if full else "merge_part_bare", part))
         brief.append(parts[-1] if not full or at == spoken[0] else local(draft, "merge_part_bare", part))
+    bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
+    if references:
+        draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references[:3]])}))
     draft.know(
         authors=wording.join(wording.unique(part["dep_author"] for part in partials)) or draft.slots["company"],
         part_count=wording.in_words(len(partials)),
@@ -204,6 +209,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         parts_brief=" ".join(brief),
         listed="\n".join(f"- {part}" for part in parts),
         listed_brief="\n".join(f"- {part}" for part in brief),
+        parts_bare=bare,
+        listed_bare=bare,
         used=" ".join(local(draft, "merge_reference", reference, ("quote",)) for reference in references[:3]),
     )
     if len(partials) > 1:

@@ -67,9 +67,9 @@ def movement(draft: Draft, metric: topics.Metric, name: str) -> dict[str, str]:
         then, hoped = (min(max(value, 0.1), 99.5) for value in (then, hoped))
     return {
         name: metric.name,
-        f"{name}_now": wording.measured(now, metric.unit, places),
-        f"{name}_then": wording.measured(then, metric.unit, places),
-        f"{name}_aim": wording.measured(hoped, metric.unit, places),
+        f"{name}_now": wording.measured(now, _unit(metric), places),
+        f"{name}_then": wording.measured(then, _unit(metric), places),
+        f"{name}_aim": wording.measured(hoped, _unit(metric), places),
         f"{name}_moved": "rose" if rose else "fell",
         f"{name}_good": "better" if better else "worse",
         f"{name}_bad": "higher" if metric.better == "lower" else "lower",
@@ -79,5 +79,15 @@ def movement(draft: Draft, metric: topics.Metric, name: str) -> dict[str, str]:
     }
 
 
+def _unit(metric: topics.Metric) -> str:
+    """The unit as it is said after a figure; not where the metric's name has it already."""
+    return "" if metric.unit and metric.unit in metric.name else metric.unit
+
+
+_DIVISIBLE = ("seconds", "minutes", "hours", "days", "points")
+
+
 def _decimals(metric: topics.Metric) -> int:
+    if metric.unit.endswith("s") and metric.unit not in _DIVISIBLE:
+        return 0
     return 0 if metric.high >= 40 else 1 if metric.high >= 3 else 2

@@ -190,8 +190,14 @@ _STARTS = re.compile(r"((?:^|[.!?]['\")]* |\n(?:- (?:\[ \] )?|\d+\. |> )?)['\"(]
 
 def tidy(text: str) -> str:
     """Join what optional rules left open, and begin every sentence with a capital."""
-    text = _LINES.sub("\n", _SPACES.sub(" ", text)).replace("\n-\n", "\n")
-    text = _GAPS.sub("\n\n", text).strip().removesuffix("\n-")
+    if "  " in text:
+        text = _SPACES.sub(" ", text)
+    if " \n" in text or "\n " in text:
+        text = _LINES.sub("\n", text)
+    text = text.replace("\n-\n", "\n")
+    if "\n\n\n" in text:
+        text = _GAPS.sub("\n\n", text)
+    text = text.strip().removesuffix("\n-")
     return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
 
 

@@ -10,7 +10,7 @@ from taskweave.backbones.scripted import wording
 from taskweave.records import Json
 
 _LOWER = re.compile(
-    r"\b(?:under|below|at most|less|within|no more|fewer|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE
+    r"\b(?:under|below|at most|less|within|no more|fewer|at most|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE
 )
 _HIGHER = re.compile(r"\b(?:over|above|at least|more|rais\w*|grow\w*|increas\w*|reach|win|lift|up to|improv\w*)\b|[>≥]", re.IGNORECASE)
 _IMPERATIVE = frozenset(
@@ -41,7 +41,7 @@ class Goal:
         return f"to {self.text}" if self.text.split(" ", 1)[0].lower() in _IMPERATIVE else ""
 
     def slots(self) -> dict[str, str]:
-        known = {"goal": self.short, "goal_text": self.text, "goal_kpi": self.kpi, "by": self.by, "aim": self.aim}
+        known = {"goal": self.short, "goal_text": self.aim or self.text, "goal_kpi": self.kpi, "by": self.by, "aim": self.aim}
         return {name: value for name, value in known.items() if value}
 
     @property
@@ -94,27 +94,26 @@ def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[
     for reading in raw:
         value, unit, target = float(reading["value"]), str(reading.get("unit") or ""), reading.get("target")
         goal = by_name.get(str(reading.get("goal") or ""))
-        gap = "" if target is None else wording.measured(abs(value - float(target)), "points" if unit.startswith("%") else unit)
-        distance, side = 0.0, ""
+        places = max(_places(target), 1 if abs(value) < 100 else 0)
+        distance, side, gap, aim = 0.0, "", "", ""
         if target is not None:
+            percent = unit.startswith("%")
+            aim = wording.measured(float(target), "%" if percent else "", _places(target))
+            gap = wording.measured(abs(value - float(target)), "points" if percent else "", places)
             side = "above" if value > float(target) else "below"
             text = goal.text if goal else ""
-            lower = bool(_LOWER.search(text)) and not _HIGHER.search(text)
-            higher = bool(_HIGHER.search(text)) and not _LOWER.search(text)
-            reached = value == float(target) or (lower and side == "below") or (higher and side == "above")
+            lower = bool(_LOWER.search(text)) and not _HIGHER.search(text)  # where the words do not say, more is better
+            reached = value == float(target) or (side == "below") == lower
             distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
-        found.append(
-            Reading(
-                spaced(str(reading["kpi"])),
-                wording.measured(value, unit),
-                "" if target is None else wording.measured(float(target), unit),
-                gap,
-                side,
-                distance,
-                goal.short if goal else "",
-            )
-        )
+        shown = wording.measured(value, unit, places)
+        found.append(Reading(spaced(str(reading["kpi"])), shown, aim, gap, side, distance, goal.short if goal else ""))
     return sorted(found, key=lambda r: (-r.distance, r.kpi))
+
+
+def _places(target: Json) -> int:
+    """Decimals of a target, at most two."""
+    text = "" if target is None else f"{float(target):.2f}".rstrip("0")
+    return len(text.partition(".")[2])
 
 
 def unit_slots(organization: Mapping[str, Json], unit: Mapping[str, Json]) -> dict[str, str]:
@@ -154,6 +153,10 @@ def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
     return slots
 
 
+_META = re.compile(
+    r"\b(?:reports?,? (?:came in|by|from)|have reported|has reported|this is the common result|come together here|joins|brings together)\b"
+    r"|^This sums up"
+)
 _QUOTED = re.compile(r"\"([^\"]+)\"")
 
 
@@ -166,7 +169,7 @@ def kept(text: str, titles: Sequence[str], limit: int) -> list[str]:
     found: list[str] = []
     left = limit
     for sentence in wording.sentences(text):
-        if any(quoted not in titles for quoted in _QUOTED.findall(sentence)) or sentence.startswith(("Revised", "Changed")):
+        if any(quoted not in titles for quoted in _QUOTED.findall(sentence)) or sentence.startswith("Revised") or _META.search(sentence):
             continue
         left -= wording.words(sentence)
         if left < 0:
@@ -175,10 +178,26 @@ def kept(text: str, titles: Sequence[str], limit: int) -> list[str]:
     return found
 
 
-def telling(text: str | None, low: int = 6, high: int = 24) -> str:
-    """One sentence of an earlier text that can be repeated inside another, without its full stop; '' where none fits."""
+def telling(text: str | None, low: int = 6, high: int = 24, names: Sequence[str] = ()) -> str:
+    """One sentence of an earlier text that can be repeated inside another, without its full stop; '' where none fits.
+
+    `names` are words that keep their capital at its beginning.
+    """
     for sentence in wording.sentences(text or ""):
         body = sentence.rstrip(".")
-        if low <= wording.words(body) <= high and '"' not in body and ":" not in body:
-            return wording.lower_first(body)
+        if low <= wording.words(body) <= high and '"' not in body and ":" not in body and not _META.search(body):
+            return body if body.startswith(tuple(names)) else wording.lower_first(body)
     return ""
+
+
+def listed(items: Json) -> list[str]:
+    """The texts of a list, without the line that says how many were cut off."""
+    return [str(item) for item in items or () if not str(item).startswith("…")]
+
+
+_LISTS = ("responsibilities", "skills", "activities", "artifacts", "subjects")
+
+
+def role(raw: Mapping[str, Json]) -> dict[str, Json]:
+    """A role as the texts use it."""
+    return {"role": str(raw["role"]), **{name: [item.removesuffix(" […]") for item in listed(raw.get(name))] for name in _LISTS}}

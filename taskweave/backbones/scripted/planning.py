@@ -50,6 +50,11 @@ def compose(sentences: Sequence[str], low: int, high: int, draft: Draft, rule: s
     return tidy(" ".join(text))
 
 
+def names_of(organization: Mapping[str, Json]) -> list[str]:
+    """Names that keep their capital inside a sentence."""
+    return [str(organization["name"]), *(str(department["name"]) for department in organization["departments"])]
+
+
 def incident_sentences(draft: Draft, incidents: Sequence[Mapping[str, Json]]) -> list[str]:
     return [local(draft, "plan_incident", known.incident_slots(incident), ("until", "happened")) for incident in incidents]
 
@@ -98,11 +103,14 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
     low, high = bounds(unit)
-    objectives = [wording.lower_first(str(text).strip().rstrip(".")) for text in inputs["objectives"]]
-    carried = [str(title) for title in inputs["carried"]]
+    objectives = [wording.lower_first(str(text).strip().rstrip(".")) for text in known.listed(inputs["objectives"])]
+    carried = known.listed(inputs["carried"])
     followed = leading_goal(inputs, stated, draft)
     if followed:
         draft.know(**followed.slots())
+        draft.once = frozenset(("goal_text",))
+        if any(followed.text in objective for objective in objectives):
+            draft.spent.add("goal_text")
 
     said = incident_sentences(draft, inputs["incidents"])
     if objectives:
@@ -126,9 +134,9 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     if unit["level"] != "week" and len(said) < 2 and followed and objectives:
         said.append(draft.say("plan_goal"))
     said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, followed.short if followed else "")
-    if inputs["parent_plan"] and followed:
+    if inputs["parent_plan"] and followed and unit["level"] != "year":
         said.append(draft.say("plan_parent"))
-    told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"])
+    told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"], names=names_of(inputs["organization"]))
     if told:
         said.append(local(draft, "plan_last" if inputs["last_diagnosis"] else "plan_above", {"told": told}))
     said.append(draft.say("plan_more"))
@@ -155,13 +163,15 @@ def partition(inputs: Inputs, dice: Dice) -> Json:
     mentioned = parent_goal(str(inputs["plan"]), stated)
     recipients = list(inputs["recipients"])
     objectives = []
-    for position, recipient in enumerate(recipients):
+    for recipient in recipients:
         many = 1 + (dice.draws.random() < (0.7 if len(recipients) < 3 else 0.35))
         titles = [str(title) for title in recipient.get("roles") or ()] or [str(recipient["title"])]
-        for turn in range(many):
+        for _ in range(many):
             field = topics.field_of(titles[int(dice.words.random() * len(titles))])
             pairs = field.lines["aims"]
-            goal = mentioned if mentioned and position + turn == 0 else (draft.pick(stated) if stated else None)
+            own = [name for name, goal in full.items() if goal.owner == str(recipient["title"])]
+            near = [goal for goal in stated if goal.name in own] if draft.random.random() < 0.8 else []
+            goal = draft.pick(near) if near else mentioned or (draft.pick(stated) if stated else None)
             aim, _, measure = draft.pick(pairs).partition("::")
             figure = dice.words.randrange(2, 10)
             sized = Draft(dice.words, {"few": str(figure), "many": str(figure * 5 + 40), "share": str(70 + figure * 3)})
@@ -198,8 +208,8 @@ def align(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
     diagnosis = inputs["diagnosis"]
-    deviations = [wording.lower_first(str(item).strip().rstrip(".")) for item in diagnosis.get("deviations") or ()]
-    blockers = [wording.lower_first(str(item).strip().rstrip(".")) for item in diagnosis.get("blockers") or ()]
+    deviations = [wording.lower_first(str(item).strip().rstrip(".")) for item in known.listed(diagnosis.get("deviations"))]
+    blockers = [wording.lower_first(str(item).strip().rstrip(".")) for item in known.listed(diagnosis.get("blockers"))]
     titles = [str(incident["title"]) for incident in inputs["incidents"]]
     followed = parent_goal(str(inputs["plan"]), stated) or (draft.pick(stated) if stated else None)
     if followed:
@@ -211,7 +221,7 @@ def align(inputs: Inputs, dice: Dice) -> Json:
                 change = draft.say(f"change_{rule}")
                 said.append(local(draft, f"align_{rule}", {rule: item, "change": change}))
                 changes.append(tidy(local(draft, "change_line", {"change": change, "reason": item})))
-    measured = known.readings(inputs["readings"], stated)
+    measured = order_readings(inputs["readings"], stated, str(unit["owner"]), "")
     if measured and (not said or measured[0].distance > 0.1):
         change = local(draft, "change_reading" if measured[0].distance else "change_steady", measured[0].slots())
         slots = measured[0].slots() | {"change": change}

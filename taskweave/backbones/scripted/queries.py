@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from taskweave.backbones.scripted import wording
+from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft, load, tidy
 
 
@@ -20,7 +20,10 @@ def schema(name: str) -> list[Mapping[str, Any]]:
 
 def content(draft: Draft, name: str) -> str:
     """A query and its reading, as the text of a deliverable."""
-    table = draft.pick(schema(name))
+    subject = f"{draft.slots['O']} {draft.slots['items']}"
+    table = topics.ranked(draft.random, schema(name), lambda known: " ".join(map(str, known.values())).replace("_", " "), subject, "", ())[
+        0
+    ]
     since = wording.working_day(wording.parse_date(draft.slots["iso"]) or date(2026, 1, 5), -35 - 5 * int(draft.random.random() * 8))
     values = [str(value) for value in table["values"]]
     draft.know(**{f"t_{key}": str(value) for key, value in table.items() if key != "values"})

@@ -14,8 +14,8 @@ from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.records import Json
 
-_LABEL = re.compile(r"^(?:[-*>#] |-- |\[.\] |(?:R|Case )\d+[.:]? |\d+[.:] |[A-Z][A-Za-z' ]{1,28}[:.] )+")
-_CITED = re.compile(r"\s*\([^()]*\)\s*(?=[.]?$)")
+_LABEL = re.compile(r"^(?:[-*>#] |-- |\[.\] |(?:R|Case )\d+[.:]? |\d+[.:] |[A-ZÀ-Þ][A-Za-zÀ-ÿ' -]{1,60}: |[A-Z][a-z]{2,12}\. )+")
+_CITED = re.compile(r"(?:\s*\([^()]*\)|, as [A-ZÀ-Þ][^,]* found)\s*(?=[.]?$)|^As [A-ZÀ-Þ][^,]{2,40} established, ")
 _HEADS = (
     "From:",
     "To:",
@@ -31,6 +31,19 @@ _HEADS = (
     "Meeting",
     "When:",
     "Time needed",
+    "Measure",
+    "Effect",
+    "- Effect",
+    "- Cost",
+    "- Second point",
+    "Aim:",
+    "What we want",
+    "Related",
+    "Open",
+    "Result -",
+    "Used",
+    "Also used",
+    "Done when",
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
 _LEAN = re.compile(
@@ -39,7 +52,8 @@ _LEAN = re.compile(
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
-    r"|\b(?:task|annex|opinions|nobody|asked|passed|not tested)\b"
+    r"|\b(?:task|annex|opinions|nobody|asked|passed|not tested|before that)\b",
+    re.IGNORECASE,
 )
 
 
@@ -47,7 +61,7 @@ _THIN = re.compile(
 def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 0
-    for sentence in wording.sentences(excerpt):
+    for sentence in wording.sentences(excerpt.replace("\n-- ", " ")):
         if (
             '"' in sentence
             or "@" in sentence
@@ -58,8 +72,10 @@ def borrowed(excerpt: str) -> str:
         ):
             continue
         text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
-        text = wording.upper_first(wording.clip(text, 20))
-        if not 5 <= wording.words(text) <= 20 or text.count("(") != text.count(")"):
+        text = wording.upper_first(text.rstrip(".;:, "))
+        if not 5 <= wording.words(text) <= 24 or text.count("(") != text.count(")"):
+            continue
+        if not _FIGURE.search(text):
             continue
         score = (
             2 + 2 * min(len(_FIGURE.findall(text)), 3) - 5 * bool(_LEAN.search(text)) - 3 * bool(_THIN.search(text)) + (" that " in text)
@@ -84,6 +100,10 @@ def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
     return slots
 
 
+def named(slots: Mapping[str, str]) -> str:
+    return f"'{slots['dep']}' by {slots['dep_author']}"
+
+
 def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
     """`builds`: what the text builds on, a sentence each for the first three; and the people who were involved."""
     author = draft.slots["author"]
@@ -91,10 +111,15 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], h
     for position, slots in enumerate(dependencies[:3]):
         rule = "basis_own" if slots["dep_author"] == author else "basis_more" if position else "basis"
         said.append(local(draft, rule, slots))
-    named = wording.join([f"'{slots['dep']}' by {slots['dep_author']}" for slots in dependencies[1:3]])
-    brief = f"{said[0]} Also used: {named}." if named else "".join(said)
+    rest = wording.join([named(slots) for slots in dependencies[1:3]])
+    every = wording.join([named(slots) for slots in dependencies[:3]])
+    if every:
+        draft.know(
+            builds_brief=f"{said[0]} {local(draft, 'also_used', {'named': rest})}" if rest else said[0],
+            builds_bare=local(draft, "basis_bare", {"named": every}),
+        )
     said.append(draft.say("evidence_line"))
-    draft.know(builds=" ".join(said), builds_brief=brief, builds_or=" ".join(said).strip() or "Nothing on this was found in the pool.")
+    draft.know(builds=" ".join(said), builds_or=" ".join(said).strip() or "Nothing on this was found in the pool.")
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
     if others:
         draft.know(colleague=others[0], colleague_first=others[0].split(" ", 1)[0])

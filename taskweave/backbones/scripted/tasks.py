@@ -152,11 +152,11 @@ def _week(inputs: Inputs, dice: Dice, recent: Sequence[str]) -> _Week:
     full = {goal.name: goal for goal in known.goals(inputs["organization"]["goals"])}
     stated = [full.get(goal.name, goal) for goal in known.goals(inputs["goals"])]
     slots = known.unit_slots(inputs["organization"], inputs["unit"])
-    roles = {str(role["role"]): role for role in inputs["roles"]}
+    roles = {str(raw["role"]): known.role(raw) for raw in inputs["roles"]}
     return _Week(
         Draft(dice.words, slots),
         roles,
-        list(inputs["activities"]),
+        known.listed(inputs["activities"]),
         stated,
         {skeleton(str(title)) for title in recent},
         " ".join(recent).lower(),
@@ -165,18 +165,18 @@ def _week(inputs: Inputs, dice: Dice, recent: Sequence[str]) -> _Week:
 
 
 def partition_week(inputs: Inputs, dice: Dice) -> Json:
-    week = _week(inputs, dice, [*map(str, inputs["recent"]), *map(str, inputs["carried"])])
-    for position, text in enumerate(list(inputs["objectives"])[:2], 1):
+    week = _week(inputs, dice, [*known.listed(inputs["recent"]), *known.listed(inputs["carried"])])
+    for position, text in enumerate([o for o in inputs["objectives"] if not str(o).startswith("…")][:2], 1):
         text = str(text.get("text") if isinstance(text, Mapping) else text).strip().rstrip(".")
         if wording.words(text) <= 34:
             week.draft.know(**{f"objective{position}": wording.lower_first(text)})
-    focus = [wording.clip(wording.lower_first(str(item)), 16) for item in inputs["focus"]]
+    focus = [wording.clip(wording.lower_first(str(item)), 16) for item in known.listed(inputs["focus"])]
     titles = [str(incident["title"]) for incident in inputs["incidents"]]
     focus = [item for item in focus if item and ":" not in item and not any(title.lower() in item.lower() for title in titles)]
     if focus:
         week.draft.know(focus=str(week.draft.pick(focus)))
-    if inputs["carried"]:
-        week.draft.know(carried=str(inputs["carried"][0]).rstrip("."))
+    if carried := known.listed(inputs["carried"]):
+        week.draft.know(carried=carried[0].rstrip("."))
     incidents = list(inputs["incidents"])
     tasks = []
     for position, slot in enumerate(inputs["slots"]):

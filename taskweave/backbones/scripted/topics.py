@@ -277,7 +277,10 @@ def topic(title: str) -> str:
     if found and found.start() > 2:
         text = text[: found.start()]
     text = re.sub(r"^(?:the|a|an|our)\s+", "", text, flags=re.IGNORECASE).strip(" ,.")
-    return wording.lower_first(" ".join(text.split()[:9])) or wording.lower_first(title)
+    words = text.split()[:9]
+    if len(words) > 1 and sum(word[:1].isupper() for word in words) > len(words) / 2:  # a title in capitals, as models like them
+        words = [wording.lower_first(word) for word in words]
+    return wording.lower_first(" ".join(words)) or wording.lower_first(title)
 
 
 _VERBS = frozenset(

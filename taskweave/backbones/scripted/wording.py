@@ -30,17 +30,22 @@ _SINGULAR_S = frozenset(
     )
 )
 _PLURAL = frozenset(listed("people criteria children men women personnel feet mice"))
+_OPENERS = _PREPOSITIONS | frozenset(
+    listed("the a an and both each every this that these those all no most if as since when while because there our we it here")
+)
 _VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|honour|heir|8|11\b|18\b|[FHLMNRSX](?=[A-Z0-9]|\b)|[AEIO])", re.ASCII)
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m)|use|user|usab|usag|usu|util|eu|one\b|once|U[A-Z])", re.IGNORECASE)
 
 
 @lru_cache(maxsize=8192)
 def lower_first(text: str) -> str:
-    """The text as it stands inside a sentence: acronyms and names with inner capitals keep theirs."""
-    word = text.split(" ", 1)[0]
+    """The text as it stands inside a sentence: acronyms, names of two words and names with inner capitals keep theirs."""
+    word, _, rest = text.partition(" ")
     if len(word) < 2 and word != "A":
         return text
     if any(c.isupper() or c.isdigit() or c == "/" for c in word[1:]):
+        return text
+    if rest[:1].isupper() and word.lower() not in _OPENERS and rest[1:2].islower():
         return text
     return text[:1].lower() + text[1:]
 
