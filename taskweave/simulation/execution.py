@@ -264,13 +264,14 @@ def execute(
             Dependency(id=id, title=d.title, role=d.role, author=setting.name(d.agent), artifact=d.artifact, excerpt=d.content)
             for (id, _), d in zip(upstream, needs["upstream"], strict=True)
         ]
+        measured = [reading for reading in readings if reading.goal in spec.goals]
         context, uses = await resolve(
             ctx,
             pool,
             step.need,
             explicit=explicit,
             task=task,
-            readings=readings,
+            readings=measured or readings,  # of the goals that the task serves, where those are measured
             searching=searching,
             budget=setting.budget("execute", "dependencies"),
         )
