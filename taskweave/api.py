@@ -14,7 +14,7 @@ from taskweave.driving import Organization
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
 from taskweave.pool.pool import Pool
-from taskweave.report.status import Status, status
+from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
 from taskweave.simulation.year import Outcome, Progress
 
@@ -231,4 +231,4 @@ def simulate(
 
 def runs(pattern: str | Path = "runs/*") -> Table:
     """One row a run that the pattern matches: where it is and how far."""
-    return Table("runs", [status(RunFolder.open(path)).row() for path in list_runs(str(pattern))])
+    return Table("runs", survey(list_runs(str(pattern))))

@@ -108,6 +108,15 @@ def _environment() -> _Templates:
     return _Templates()
 
 
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> tuple[Template, frozenset[str]]:
+    """The template of a text and the variables that it uses: a run loads its prompts twice, when it is made and when it is driven."""
+    environment = _environment()
+    environment.undeclared.clear()
+    template = environment.from_string(text)
+    return template, frozenset(environment.undeclared)
+
+
 # ---------------------------------------------------------------- one file
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
@@ -250,15 +259,15 @@ class PromptFile:
             line = splits[1] + 1 if splits else None
             self.wrong(line, f"the body needs one line {USER!r} between system and user message; it has {len(splits)}")
             return (), None
-        env, parts, variables = _environment(), [], set[str]()
+        parts, variables = [], set[str]()
         for role, first, last in (("system", start, splits[0]), ("user", splits[0] + 1, len(lines))):
-            env.undeclared.clear()
             try:
-                parts.append((role, env.from_string("\n".join(lines[first:last])), first))
+                template, undeclared = _compiled("\n".join(lines[first:last]))
             except TemplateSyntaxError as trouble:
                 self.wrong(first + trouble.lineno, f"not a template: {trouble.message}")
                 return (), None
-            variables |= env.undeclared
+            parts.append((role, template, first))
+            variables |= undeclared
         return tuple(parts), variables
 
 

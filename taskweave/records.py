@@ -27,6 +27,9 @@ def canonical(value: Json) -> str:
     return _CANONICAL.encode(value)
 
 
+_SCHEMAS: dict[int, tuple[Mapping[str, Json], str]] = {}  # a schema object, kept alive by standing here, and its text
+
+
 # ---------------------------------------------------------------- planning (Sec. 3.2)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanningState:
@@ -172,15 +175,23 @@ class Request:
 
     def logical(self) -> str:
         """The part that an outcome depends on, in the form that is hashed into the journal's key."""
-        return canonical(
-            {
-                "backbone": self.backbone,
-                "messages": self.messages,
-                "sampling": {name: getattr(self.sampling, name) for name in Sampling.__slots__},
-                "schema": self.schema,
-                "seed": self.seed,
-            }
+        sampling = canonical({name: getattr(self.sampling, name) for name in Sampling.__slots__})
+        # In the order of the keys, as `canonical` would write it; the schema is the same for thousands of requests.
+        return (
+            f'{{"backbone":{canonical(self.backbone)},"messages":{canonical(self.messages)},"sampling":{sampling},'
+            f'"schema":{self.schema_text()},"seed":{self.seed}}}'
         )
+
+    def schema_text(self) -> str:
+        """The schema in canonical form, "null" where there is none."""
+        if self.schema is None:
+            return "null"
+        known = _SCHEMAS.get(id(self.schema))
+        if known is None or known[0] is not self.schema:
+            if len(_SCHEMAS) >= 4096:
+                _SCHEMAS.clear()
+            known = _SCHEMAS[id(self.schema)] = (self.schema, canonical(self.schema))
+        return known[1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

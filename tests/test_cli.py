@@ -395,6 +395,18 @@ def test_a_week_that_comes_out_differently_ends_with_5_and_overwrites_nothing() 
         assert reader.weeks()[0].digest == "other"
 
 
+def test_a_run_that_cannot_be_read_does_not_hide_the_others() -> None:
+    for name in "ab":
+        assert type_in("run", "tiny", "--until", "week:1", "--out", f"runs/{name}").exit_code == 0
+    Path("runs/a/config.json").write_text("{}", encoding="utf-8")
+    done = type_in("runs")
+    assert done.exit_code == 0
+    assert "unreadable" in done.stdout
+    assert "finished" in done.stdout
+    assert "runs/a/config.json" in done.stderr
+    assert [row["state"] for row in json.loads(type_in("runs", "--json").stdout)["runs"]] == ["unreadable", "finished"]
+
+
 # ---------------------------------------------------------------- incidents
 def test_an_incident_is_refused_where_it_cannot_happen_naming_fork(finished: Path, incident: Path) -> None:
     assert "fork" in refused("inject", finished, incident)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import simpy
-from tests.workshop import Answers, asks, drive, engine_in
 
 from taskweave.engine.clock import CLOSE_WEEK, CLOSE_YEAR, OPEN_WEEK, OPEN_YEAR, SEAL, START, TICK, WAIT, Clock
 from taskweave.errors import EngineFault, FileInvalid, Problem
 from taskweave.records import Completion, Request
+from tests.workshop import Answers, asks, drive, engine_in
 
 
 def test_a_minute_runs_finishes_closings_seal_tick_openings_waits_and_starts_in_this_order(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import simpy
-from tests.workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine, EngineStats
@@ -25,6 +24,7 @@ from taskweave.engine.gateway import Pacing
 from taskweave.engine.journal import Journal, JournalReader
 from taskweave.errors import BadInput, DiskFull, Divergence, Refused, Transient
 from taskweave.records import Request
+from tests.workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_progress_is_observed(tmp_path: Path) -> None:
     ran = asyncio.run(work(tmp_path, Answers(latency=0.02), observe=seen.append))
     assert max(stats.in_flight for stats in seen) > 0
     assert replace(seen[-1], elapsed=0.0) == replace(ran.engine.stats, elapsed=0.0)
-    assert 0 < seen[-1].elapsed
+    assert seen[-1].elapsed > 0
     with JournalReader(tmp_path / "journal.db") as journal:
         counts, prompts = journal.counts(), journal.prompts()
     assert seen[-1].asked == sum(counts.outcomes.values())

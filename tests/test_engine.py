@@ -14,7 +14,6 @@ import pytest
 import simpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.workshop import Answers, asks, copy_journal, drive, engine_in, question, run_program, trace_of, work
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Pacing
@@ -22,6 +21,7 @@ from taskweave.engine.journal import JournalReader
 from taskweave.engine.promises import Context, Promise
 from taskweave.errors import Divergence, EngineFault
 from taskweave.records import Completion, Request
+from tests.workshop import Answers, asks, copy_journal, drive, engine_in, question, run_program, trace_of, work
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,9 @@ def test_another_seed_gives_another_trace(tmp_path: Path, undisturbed: Run) -> N
 
 @pytest.mark.parametrize("hash_seed", ["0", "77"])
 def test_the_hash_seed_and_the_folder_change_nothing(tmp_path: Path, undisturbed: Run, hash_seed: str) -> None:
-    program = "import sys; from tests.simulated import simulated; from pathlib import Path; print(simulated(Path(sys.argv[1]), 'tiny').digest())"
+    program = (
+        "import sys; from pathlib import Path; from tests.simulated import simulated; print(simulated(Path(sys.argv[1]), 'tiny').digest())"
+    )
     root = Path(__file__).resolve().parent.parent
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", program, str(tmp_path / f"other-{hash_seed}" / "run")]
@@ -191,7 +193,8 @@ def test_killed_at_twenty_random_moments_it_ends_with_the_undisturbed_digest(tmp
     run = tmp_path / "killed"
     draw, kills, seen = random.Random(5), 0, set()
     for _ in range(200):
-        command = [*base, "resume", str(run)] if (run / "config.json").exists() else [*base, "run", "tiny", "--out", str(run), "--until", "quarter"]
+        there = (run / "config.json").exists()
+        command = [*base, *(["resume", str(run)] if there else ["run", "tiny", "--out", str(run), "--until", "quarter"])]
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             process.wait(timeout=0.6 + draw.random() * 1.2 if kills < 20 else 120)
@@ -226,7 +229,8 @@ def test_an_incident_from_a_second_process_is_heard_by_the_running_one_and_re_ex
     run = tmp_path / "live"
     incident = tmp_path / "incident.yaml"
     incident.write_text("{title: Zebra crossing closed, severity: high, affects: all, duration: 3 weeks}\n", encoding="utf-8")
-    process = subprocess.Popen([*base, "run", "company_a", "--out", str(run), "--until", "quarter"], env=environment, stderr=subprocess.DEVNULL)
+    command = [*base, "run", "company_a", "--out", str(run), "--until", "quarter"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not (run / "run.db").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

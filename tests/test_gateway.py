@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.workshop import Answers, question
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine
@@ -18,6 +17,7 @@ from taskweave.engine.journal import Journal, JournalReader
 from taskweave.engine.promises import Ask, Context
 from taskweave.errors import EngineFault, Transient
 from taskweave.records import Completion, Request, Sampling
+from tests.workshop import Answers, question
 
 
 def run(folder: Path, backbone: Any, works: list[tuple[str, tuple[int, int]]], **more: Any) -> Engine:

@@ -83,7 +83,7 @@ def test_every_problem_is_told_at_once_with_its_line_and_the_nearest_right_name(
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"[]", b"42", b"just words", b"\xff\xfe\x00", b"a: [", b"title: &a x\nother: *a\n", b"x" * 2_000_000, b"title: {a: 1}", b"title:"],
+    [b"", b"[]", b"42", b"words", b"\xff\xfe\x00", b"a: [", b"title: &a x\nother: *a\n", b"x" * 2_000_000, b"title: {a: 1}", b"title:"],
 )
 def test_what_is_no_incident_is_refused(tmp_path: Path, text: bytes) -> None:
     assert problems(tmp_path, text)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.workshop import question
 
 from taskweave.engine import store
 from taskweave.engine.gateway import reserve
 from taskweave.engine.journal import Ended, Journal, JournalReader, Landed, Outcome
 from taskweave.engine.promises import Ask, outcome_key
 from taskweave.errors import BadInput, DiskFull, Divergence
+from tests.workshop import question
 
 
 def ask(site: str, ordinal: int = 1, step: str = "make") -> Ask:

@@ -56,7 +56,7 @@ def test_carried_work_leaves_less_room_for_the_next_week(tmp_path: Path) -> None
     assert planned[1] == 96
     carried = sum(row["spilled"] for row in rows(run, "load", week=1))
     assert carried > 0
-    assert planned[1] - carried - 4 <= planned[2] <= planned[1] - carried + 4
+    assert planned[2] <= planned[1] - carried + 4  # what nobody has been given yet is carried too
 
 
 def test_what_waits_for_an_absent_agent_is_blocked_and_not_spilled(tmp_path: Path) -> None:
@@ -243,10 +243,8 @@ def test_siblings_reconcile_and_hear_each_others_requests_at_the_next_opening(tm
     heard: list[Any] = []
 
     def asks(request: Request) -> Any:
-        return {
-            "plan": "Go on.",
-            "requests": [{"to": sibling["owner"], "text": f"help {request.inputs['unit']['id']}"} for sibling in request.inputs["siblings"]],
-        }
+        text = f"help {request.inputs['unit']['id']}"
+        return {"plan": "Go on.", "requests": [{"to": sibling["owner"], "text": text} for sibling in request.inputs["siblings"]]}
 
     def listens(request: Request) -> Any:
         heard.append((request.inputs["unit"]["id"], [entry["text"] for entry in request.inputs["requests"]]))

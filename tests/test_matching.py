@@ -24,7 +24,8 @@ def bm25(question: str, documents: dict[str, str]) -> dict[str, float]:
     df = Counter(term for found in counts.values() for term in found)
     return {
         name: sum(
-            math.log(1 + (len(counts) - df[t] + 0.5) / (df[t] + 0.5)) * found[t] * 2.2 / (found[t] + 1.2 * (0.25 + 0.75 * lengths[name] / mean))
+            math.log(1 + (len(counts) - df[t] + 0.5) / (df[t] + 0.5))
+            * (found[t] * 2.2 / (found[t] + 1.2 * (0.25 + 0.75 * lengths[name] / mean)))
             for t in WORD.findall(question.lower())
             if t in found
         )
@@ -76,7 +77,8 @@ def test_match_finds_the_gold_people_at_least_as_often_as_plain_bm25(source: str
         if source == "descriptions":
             texts = {user: str(tenant["user_id_to_descriptions"].get(user, "")) for user in users}
         else:
-            texts = {user: " ".join(d["title"] + " " + d["content"] for d in tenant["user_id_to_documents"].get(user, [])) for user in users}
+            owned = tenant["user_id_to_documents"]
+            texts = {user: " ".join(d["title"] + " " + d["content"] for d in owned.get(user, [])) for user in users}
         tenants[tenant["tenant_id"]] = (texts, Matcher({user: [text] for user, text in texts.items()}))
     right: Counter[str] = Counter()
     asked = 0

@@ -212,3 +212,16 @@ def test_a_value_that_code_changed_is_a_repaired_one() -> None:
     changed = good.with_value("other", ["role 'Boss' is not eligible"])
     assert (changed.value, changed.quality, changed.notes) == ("other", "repaired", ("role 'Boss' is not eligible",))
     assert asked(Script("no", "no")).with_value("x", ["n"]).quality == "fallback"
+
+
+def test_the_logical_form_is_canonical_json() -> None:
+    import json
+
+    from taskweave.records import Request, Sampling, canonical
+
+    request = Request(
+        prompt="p", version=1, inputs={}, messages=(("user", 'quoted "ü"'),), schema={"b": 1, "a": [2]},
+        sampling=Sampling(temperature=0.5, max_tokens=9), backbone="scripted", seed=7,
+    )  # fmt: skip
+    assert canonical(json.loads(request.logical())) == request.logical()
+    assert json.loads(request.logical())["schema"] == {"a": [2], "b": 1}

@@ -18,7 +18,7 @@ import json_repair
 from pydantic import ValidationError
 
 from taskweave.cutting import cut, tokens
-from taskweave.records import Completion, Json, Origin, Quality, Request, canonical
+from taskweave.records import Completion, Json, Origin, Quality, Request
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -116,7 +116,7 @@ def origin_of(backbone: str) -> Origin:
 
 def prompt_tokens(request: Request) -> int:
     """Tokens of what is sent, by the rule of the house: the messages, and the schema that goes with them."""
-    schema = _schema_tokens(canonical(request.schema)) if request.schema is not None else 0
+    schema = _schema_tokens(request.schema_text()) if request.schema is not None else 0
     return schema + sum(tokens(text) for _, text in request.messages)
 
 

@@ -39,27 +39,23 @@ def runs(
     """List the runs and how far they are, e.g. [bold]taskweave runs[/bold]."""
     from rich.table import Table
 
-    from taskweave.report.status import status as look
-    from taskweave.runs import RunFolder, list_runs
+    from taskweave.report.status import survey
+    from taskweave.runs import list_runs
 
-    found = [look(RunFolder.open(path)) for path in list_runs(pattern)]
-    output.answer({"runs": [one.row() for one in found]})
+    found = survey(list_runs(pattern))
+    output.answer({"runs": found})
     if not found:
         output.line(f"There are no runs under {pattern or 'runs/'}. Start one with: taskweave run company_a")
         return
     table = Table("run", "organization", "backbone", "state", "week", "date", "done", "calls", "cost")
     for one in found:
-        table.add_row(
-            one.run,
-            one.organization,
-            one.backbone,
-            one.state,
-            f"{one.week}/{one.weeks}",
-            one.date,
-            str(one.done),
-            amount(one.calls),
-            dollars(one.cost),
-        )
+        if one["state"] == "unreadable":
+            table.add_row(one["run"], "-", "-", one["state"], *["-"] * 5)
+            output.note(f"warning: {one['cause']}")
+            continue
+        week, cost = f"{one['week']}/{one['weeks']}", dollars(one["cost"])
+        named = (one[name] for name in ("run", "organization", "backbone", "state"))
+        table.add_row(*named, week, one["date"], str(one["done"]), amount(one["calls"]), cost)
     output.show(table)
 
 

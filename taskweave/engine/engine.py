@@ -28,7 +28,7 @@ from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work
 from taskweave.errors import DiskFull, Divergence, EngineFault
 from taskweave.records import Backbone, Json
 
-EVENTS_A_TURN = 64  # so many clock events, at most, between two looks at answers and signals
+EVENTS_A_TURN = 128  # so many clock events, at most, between two looks at answers and signals
 STEPS_A_TURN = 1000  # so many works likewise
 LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
 

@@ -286,7 +286,7 @@ class Gateway:
 def reserve(request: Request) -> int:
     """A call's upper bound in tokens, recorded with each attempt: no tokenizer makes more tokens than there are bytes."""
     asked = sum(len(role.encode()) + len(text.encode()) for role, text in request.messages)
-    schema = 0 if request.schema is None else len(canonical(request.schema).encode())
+    schema = 0 if request.schema is None else len(request.schema_text().encode())
     return asked + schema + request.sampling.max_tokens
 
 

@@ -235,8 +235,10 @@ class Journal:
         finally:
             outer, self._outer = self._outer, None
             if self._db.in_transaction:
-                of_file = isinstance(trouble, sqlite3.DatabaseError | DiskFull)
-                outer.__exit__(type(trouble) if of_file else None, trouble if of_file else None, None)
+                if isinstance(trouble, sqlite3.DatabaseError | DiskFull):
+                    outer.__exit__(type(trouble), trouble, None)
+                else:
+                    outer.__exit__(None, None, None)
 
     def _transaction(self) -> contextlib.AbstractContextManager[None]:
         if self._outer is None:
@@ -266,7 +268,7 @@ class Journal:
         if request is None:
             return (*place, None, None, None, None, None, None, canonical([["question", self._store(ask.question, texts)]]))
         messages = canonical([[role, self._store(text, texts)] for role, text in request.messages])
-        schema = None if request.schema is None else self._store(canonical(request.schema), texts)
+        schema = None if request.schema is None else self._store(request.schema_text(), texts)
         sampling = _sampling(request)
         return (*place, request.prompt, request.version, request.backbone, request.seed, sampling, schema, messages)
 

@@ -17,7 +17,7 @@ from taskweave.pool.tables import storable
 from taskweave.records import Json, canonical
 
 TERMS = 8  # the rarest terms of a query that are used
-CANDIDATES = 200  # documents that are ranked for one query, about
+CANDIDATES = 100  # documents that are ranked for one query, about
 TITLE_WEIGHT, CONTENT_WEIGHT = 2.0, 1.0
 
 _WORD = re.compile(r"[^\W_]+")

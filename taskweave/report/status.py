@@ -6,12 +6,14 @@ Reads journal.db, the lock and the config only, so it can be asked at any moment
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, Stop
+from taskweave.errors import BadInput
 from taskweave.org.calendar import WorkCalendar
 from taskweave.runs import RunFolder
 from taskweave.runs.inbox import Inbox
@@ -117,6 +119,17 @@ def status(folder: RunFolder) -> Status:
         tags=config.tags,
         next=_next(folder, state),
     )
+
+
+def survey(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """A row a run; of one that cannot be read, where it lies and why."""
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            rows.append(status(RunFolder.open(path)).row())
+        except BadInput as trouble:
+            rows.append({"run": path.name, "path": str(path), "state": "unreadable", "cause": str(trouble)})
+    return rows
 
 
 def _state(folder: RunFolder, counts: Counts, stop: Stop | None, *, running: bool, finished: bool) -> str:

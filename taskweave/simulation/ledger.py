@@ -26,11 +26,13 @@ _ENDING = frozenset({"finish", "done", "close", "spilled", "blocked", "merge"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sealed:
-    """A written week: its digest over all weeks so far, and the last event's number."""
+    """A written week: its digest over all weeks so far, and of all weeks the events, the results and the fallbacks among these."""
 
     week: int
     digest: str
     events: int
+    results: int
+    fallbacks: int
 
 
 class Ledger:
@@ -92,10 +94,13 @@ class Ledger:
                         number += 1
                         row["seq"] = number
                     rows.append((table, row))
+            made = [row["quality"] for table, row in rows if table == "results"]
+            results = (last.results if last else 0) + len(made)
+            fallbacks = (last.fallbacks if last else 0) + made.count("fallback")
             digest = week_digest(last.digest if last else "", [row for row in rows if row[0] != "calls"])
-            journal.close_week(week, digest, dict(facts))
+            journal.close_week(week, digest, {**facts, "results": results, "fallbacks": fallbacks})
             pool.write_week(week, digest, rows)
-            return Sealed(week=week, digest=digest, events=number)
+            return Sealed(week=week, digest=digest, events=number, results=results, fallbacks=fallbacks)
 
         self.sealed = self._engine.launch(f"W{week:02}:seal", work, needs, due=(week - 1, 0))
         return self.sealed
