@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, tokens, topics, wording
+from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, known, tokens, topics, wording
 from taskweave.backbones.scripted.grammar import Draft, FrameError, _compile, load, tidy
 from taskweave.backbones.scripted.queries import schema
 from taskweave.backbones.scripted.sources import borrowed
@@ -561,6 +561,50 @@ def test_a_diagnosis_has_the_given_numbers_and_titles() -> None:
 
 def test_a_roll_up_repeats_what_the_children_reported() -> None:
     assert "4 of 6 tasks were finished in week 8" in ask("roll_up")["summary"]
+
+
+# ---------------------------------------------------------------- what was cut
+def test_a_line_that_counts_what_was_cut_is_never_spoken() -> None:
+    more = "… and 4 more"
+    cut_role = {
+        **ROLES["Data Analyst"],
+        "subjects": ["churn cohort table", more],
+        "responsibilities": [more],
+        "skills": [more],
+        "artifacts": ["report", more],
+    }
+    for seed in range(30):
+        answers = [
+            ask("execute", seed, role=cut_role),
+            ask("partition_week", seed, roles=[cut_role], carried=[more], recent=[more], focus=[more], activities=["analyse", more]),
+            ask("decompose", seed, roles=[cut_role, ROLES["Backend Engineer"]], activities=[*ACTIVITIES, more]),
+            ask("formulate", seed, objectives=[more], carried=[more]),
+        ]
+        assert not any("…" in text for text in strings(answers))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value", "target", "met"),
+    [
+        ("Monthly churn under 2 %", "%", 1.9, 2.0, True),
+        ("Monthly churn under 2 %", "%", 2.1, 2.0, False),
+        ("First answer within three hours", "working hours", 2.5, 3.0, True),
+        ("Half of all trials publish a flow within a week", "% of trials", 32.0, 50.0, False),
+        ("Hold 99.95 % availability", "%", 99.97, 99.95, True),
+        ("At most two limit breaches a month", "a month", 3, 2, False),
+    ],
+)
+def test_a_reading_is_on_the_side_that_the_goal_means(text: str, unit: str, value: float, target: float, met: bool) -> None:
+    stated = known.goals([{"name": "g", "text": text}])
+    reading = known.readings([{"kpi": "k", "value": value, "unit": unit, "target": target, "goal": "g"}], stated)[0]
+    assert (reading.distance == 0) is met
+    assert reading.target.split(" ")[0] == f"{target:g}"
+
+
+def test_nobody_recruits_with_a_leave_calendar() -> None:
+    assert topics.possible(["recruit", "plan"], "annual leave calendar") == ["plan"]
+    assert topics.possible(["recruit", "plan"], "open position pipeline") == ["recruit", "plan"]
+    assert topics.possible(["recruit"], "annual leave calendar") == ["recruit"]
 
 
 # ---------------------------------------------------------------- the banks

@@ -53,7 +53,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         role = roles.get(name) or topics.bare_role(name)
         own = name == lead
         stage = position / max(len(asked) - 1, 1) if len(asked) > 1 else 0.5
-        activity = _activity(role, allowed, stage, chosen, draft)
+        activity = _activity(role, allowed, stage, chosen, draft, subject if own else None)
         if (
             own
             and (not led or len(asked) == 1)
@@ -125,8 +125,12 @@ def _hours(asked: Sequence[Mapping[str, Json]], total: object, draws: Random) ->
     return [int(h) if h.is_integer() else h for h in hours]
 
 
-def _activity(role: Mapping[str, Json], allowed: Sequence[str], stage: float, chosen: Sequence[str], draft: Draft) -> str:
+def _activity(
+    role: Mapping[str, Json], allowed: Sequence[str], stage: float, chosen: Sequence[str], draft: Draft, subject: str | None
+) -> str:
     usable = [a for a in role["activities"] if a in allowed] or list(role["activities"]) or list(allowed)
+    if subject is not None:
+        usable = topics.possible(usable, subject)
     near = sorted(usable, key=lambda a: (abs(_STAGE.get(a, 0.5) - stage) + 0.5 * draft.random.random() + 0.3 * (a in chosen), a))
     return str(near[0]) if near else "analyse"
 

@@ -90,4 +90,6 @@ _DIVISIBLE = ("seconds", "minutes", "hours", "days", "points")
 def _decimals(metric: topics.Metric) -> int:
     if metric.unit.endswith("s") and metric.unit not in _DIVISIBLE:
         return 0
+    if not metric.unit and metric.low >= 4:
+        return 0
     return 0 if metric.high >= 40 else 1 if metric.high >= 3 else 2

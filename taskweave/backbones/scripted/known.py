@@ -10,8 +10,9 @@ from taskweave.backbones.scripted import wording
 from taskweave.records import Json
 
 _LOWER = re.compile(
-    r"\b(?:under|below|at most|less|within|no more|fewer|at most|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE
+    r"\b(?:under|below|at most|less|no more|fewer|at most|reduc\w*|cut|lower|shorten|decreas\w*|drop|down to)\b|[<≤]", re.IGNORECASE
 )
+_TIME = re.compile(r"\b(?:second|minute|hour|day|week)s?\b")
 _HIGHER = re.compile(r"\b(?:over|above|at least|more|rais\w*|grow\w*|increas\w*|reach|win|lift|up to|improv\w*)\b|[>≥]", re.IGNORECASE)
 _IMPERATIVE = frozenset(
     wording.listed(
@@ -99,10 +100,11 @@ def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[
         if target is not None:
             percent = unit.startswith("%")
             aim = wording.measured(float(target), "%" if percent else "", _places(target))
-            gap = wording.measured(abs(value - float(target)), "points" if percent else "", places)
+            gap = wording.measured(abs(value - float(target)), "points" if percent else unit if len(unit.split()) < 3 else "", places)
             side = "above" if value > float(target) else "below"
             text = goal.text if goal else ""
-            lower = bool(_LOWER.search(text)) and not _HIGHER.search(text)  # where the words do not say, more is better
+            timed = "within" in text and bool(_TIME.search(unit))
+            lower = timed or (bool(_LOWER.search(text)) and not _HIGHER.search(text))  # where the words do not say, more is better
             reached = value == float(target) or (side == "below") == lower
             distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
         shown = wording.measured(value, unit, places)

@@ -130,7 +130,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     for request in inputs["requests"][:2]:
         text = str(request["text"]).strip().rstrip(".")
         if wording.words(text) <= 34:
-            said.append(local(draft, "plan_request", {"from": str(request["from"]), "request": wording.lower_first(text)}))
+            said.append(local(draft, "plan_request", {"from": str(request["from"]), "request": text[:1].lower() + text[1:]}))
     if unit["level"] != "week" and len(said) < 2 and followed and objectives:
         said.append(draft.say("plan_goal"))
     said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, followed.short if followed else "")

@@ -47,12 +47,15 @@ _HEADS = (
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
 _LEAN = re.compile(
-    r"\bof (?:them|these)\b|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
-    r"|^(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start)\b|\b(?:I|my|me|below|above)\b"
+    r"\bof (?:them|these)\b|\b(?:I|my|me|below|above)\b"
+    r"|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
+    r"|^(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start|Send|Stop|Save|Tell|Confirm|Read)\b"
+    r"|^(?:Then|Next|Before|After|Owners|Period|Dates)\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
-    r"|\b(?:task|annex|opinions|nobody|asked|passed|not tested|before that)\b",
+    r"|\b(?:task|annex|opinions|nobody|asked|not tested|before that|count over|by hand|told on|in person|taken from|be drawn again)\b"
+    r"|\bread:",
     re.IGNORECASE,
 )
 
@@ -60,7 +63,7 @@ _THIN = re.compile(
 @lru_cache(maxsize=2048)
 def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
-    best, most = "", 0
+    best, most = "", 2
     for sentence in wording.sentences(excerpt.replace("\n-- ", " ")):
         if (
             '"' in sentence

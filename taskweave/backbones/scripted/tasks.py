@@ -91,7 +91,11 @@ def _task(
     subject = week.subject(role)
     served = _goal_for(week, subject, role)
     goal = served[0] if served else None
-    usable = [a for a in role["activities"] if a in week.activities] or list(role["activities"]) or list(week.activities)
+    usable = (
+        topics.possible([a for a in role["activities"] if a in week.activities], subject)
+        or list(role["activities"])
+        or list(week.activities)
+    )
     activity = str(draft.pick(usable)) if usable else "analyse"
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role["role"]]
     foreign = topics.other_subjects(role, subject)

@@ -169,6 +169,13 @@ def suited(phrases: tuple[str, ...], subject: str) -> tuple[str, ...]:
     return tuple(phrase for phrase, tags in pairs if not tags or wanted & stems(tags))
 
 
+def possible(activities: Sequence[str], subject: str) -> list[str]:
+    """The activities that a subject can take: nobody recruits with a leave calendar.  All of them where none can."""
+    only: Mapping[str, str] = load().tables["only_for"]
+    wanted = stems(subject)
+    return [activity for activity in activities if activity not in only or wanted & stems(only[activity])] or list(activities)
+
+
 def field_of(role: Mapping[str, Json] | str) -> Field:
     """The field of work of a role, given as a title or as the ROLE of a request."""
     if isinstance(role, str):
