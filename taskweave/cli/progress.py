@@ -27,7 +27,7 @@ def describe(progress: Progress, left: float | None) -> str:
     return (
         f"{progress.date}  week {progress.week}/{progress.weeks}  {progress.done} tasks done  "
         f"{amount(progress.calls)} calls{replayed}, {progress.in_flight} in flight  {amount(tokens)} tokens  "
-        f"${progress.cost:,.2f}  {duration(left)} left"
+        f"{dollars(progress.cost)}  {duration(left)} left"
     )
 
 

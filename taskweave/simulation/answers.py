@@ -18,6 +18,7 @@ from taskweave.records import Json, Priority, TaskSpec
 Schema = dict[str, Json]  # cached and shared: read it, never change it
 Source = Literal["pool", "tools", "environment"]
 SOURCES: tuple[Source, ...] = ("pool", "tools", "environment")
+OFFERED: tuple[Source, ...] = ("pool", "environment")  # agents have no tools yet
 PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high")
 _SAME: dict[str, Priority] = {"medium": "normal", "moderate": "normal", "urgent": "high", "critical": "high"}
 # OpenAI takes at most 1,000 enum values a schema, and 15,000 characters in an enum of more than 250.
@@ -266,7 +267,7 @@ def decomposition(
             "hours": number,
             "after": _some_of((*(f"s{n}" for n in range(1, count)), *upstream)),
             "need": _STRING,
-            "sources": _some_of(SOURCES),
+            "sources": _some_of(OFFERED),
         }
     )
     return _object({"subtasks": _list(subtask, count, count)})

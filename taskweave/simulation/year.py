@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """How far a run is; `date` and `week` are simulated, `elapsed` is seconds of wall clock since it started or resumed."""
+    """How far a run is; `date` and `week` are simulated, `elapsed` is seconds of wall clock since it started or resumed.
+
+    `cost` is in dollars, None where no price is known.
+    """
 
     date: str
     week: int
@@ -51,7 +54,7 @@ class Progress:
     replayed: int
     prompt_tokens: int
     completion_tokens: int
-    cost: float
+    cost: float | None
     elapsed: float
 
 
@@ -316,6 +319,6 @@ def progress_of(year: Year, stats: EngineStats) -> Progress:
         replayed=stats.replayed,
         prompt_tokens=stats.prompt_tokens,
         completion_tokens=stats.completion_tokens,
-        cost=0.0,
+        cost=0.0 if stage.setting.origin == "scripted" else None,
         elapsed=stats.elapsed,
     )
