@@ -100,6 +100,8 @@ class Tasks(PoolTable, table=True):
     due: str | None = None
     status: str
     done_on_time: bool | None = None
+    background: str = ""
+    constraints: str = ""
 
 
 class Subtasks(PoolTable, table=True):

@@ -117,5 +117,7 @@ class OpenTask:
                 "due": self.due,
                 "status": self.status,
                 "done_on_time": self.on_time,
+                "background": self.spec.background,
+                "constraints": self.spec.constraints,
             },
         )
