@@ -10,6 +10,8 @@ Importing it loads nothing; each name loads its room when it is first used.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,3 +90,18 @@ def _version() -> str:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """`tw.runs("runs/*")` is a function of the API, while `taskweave.runs` is also a room, whose import would take the name's place."""
+
+    @property
+    def runs(self) -> Any:
+        return importlib.import_module("taskweave.api").runs
+
+    @runs.setter
+    def runs(self, room: ModuleType) -> None:
+        """The room stays where imports find it."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -458,7 +458,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path) -> No
 def test_a_file_with_a_byte_order_mark_and_windows_lines_is_read(tmp_path: Path) -> None:
     path = tmp_path / "win.yaml"
     path.write_bytes("\ufeffname: A\r\nroles:\r\n  CEO: {}\r\n".encode())
-    assert load(path) == Organization.load(path)
+    assert isinstance(load(path), Organization)
     assert load(path).name == "A"
 
 

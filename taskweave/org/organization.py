@@ -10,7 +10,6 @@ import hashlib
 import re
 import unicodedata
 from datetime import date
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -156,13 +155,6 @@ class Organization(Value):
     activities: tuple[str, ...]
     environment: dict[str, Kpi]
     given: frozenset[str] = frozenset()
-
-    @classmethod
-    def load(cls, path: str | Path) -> Organization:
-        """Read an organization file; raises OrganizationInvalid with every problem in it."""
-        from taskweave.org.schema import load
-
-        return load(Path(path))
 
     @property
     def slug(self) -> str:

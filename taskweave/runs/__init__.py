@@ -5,25 +5,9 @@ Entry points: `RunFolder.create`, `RunFolder.open`, `list_runs`.  Knows nothing 
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import Any
-
 from taskweave.runs.config import RunConfig, Segment
 from taskweave.runs.folder import Injection, RunFolder, default_path, list_runs
 from taskweave.runs.inbox import Inbox
 from taskweave.runs.lock import Holder
 
 __all__ = ["Holder", "Inbox", "Injection", "RunConfig", "RunFolder", "Segment", "default_path", "list_runs"]
-
-
-class _Room(ModuleType):
-    """`taskweave.runs` is this room, and `tw.runs("runs/*")` is what a person types: once loaded, the room answers the call."""
-
-    def __call__(self, pattern: str = "runs/*") -> Any:
-        import importlib
-
-        return importlib.import_module("taskweave.api").runs(pattern)
-
-
-sys.modules[__name__].__class__ = _Room
