@@ -62,20 +62,25 @@ class CallRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answered(Generic[T]):
-    """A value, and how it came about: `reason` says what was wrong where quality is not ok, `notes` what code changed in the value."""
+    """A value, and how it came about: `reason` says what was wrong where quality is not ok, `changes` what code changed in the value."""
 
     value: T
     quality: Quality
     reason: str
     calls: tuple[CallRow, ...]
     origin: Origin
-    notes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
-    def with_value(self, value: U, notes: Sequence[str] = ()) -> Answered[U]:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that is to be recorded of how the value came about."""
+        return (self.reason, *self.changes) if self.reason else self.changes
+
+    def with_value(self, value: U, changes: Sequence[str] = ()) -> Answered[U]:
         """The same answer with another value made of it; a value that code had to change is a repaired one."""
-        quality: Quality = "repaired" if notes and self.quality == "ok" else self.quality
+        quality: Quality = "repaired" if changes and self.quality == "ok" else self.quality
         return Answered(
-            value=value, quality=quality, reason=self.reason, calls=self.calls, origin=self.origin, notes=(*self.notes, *notes)
+            value=value, quality=quality, reason=self.reason, calls=self.calls, origin=self.origin, changes=(*self.changes, *changes)
         )
 
 

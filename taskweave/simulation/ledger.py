@@ -56,20 +56,19 @@ class Ledger:
         """Something that happened in this minute."""
         self.rows(self._event_row(kind, actor, subject, object, case))
 
-    def notes(self, promise: Promise, *, subject: str, case: str = "") -> None:
-        """What code had to add or change in an answer becomes events once the answer is there."""
-        make_row = self._event_row
+    def answer(self, promise: Promise, *, subject: str, case: str = "", of: Callable[[Any], Any] = lambda value: value) -> None:
+        """Write how an answer came about: its completions, and as events what code had to add or change in it.
+
+        `of` takes the answer (something with `calls`, `quality` and `notes`) from the promised value.
+        """
+        blank = self._event_row("repair", "", subject, "", case)[1]
 
         def make(value: Any) -> list[Row]:
-            kind = "fallback" if value.quality == "fallback" else "repair"
-            said = [value.reason] if getattr(value, "reason", "") and not value.notes else list(value.notes)
-            return [make_row(kind, "", subject, note, case) for note in said]
+            answer = of(value)
+            kind = "fallback" if answer.quality == "fallback" else "repair"
+            return [*call_rows(answer.calls), *(("events", {**blank, "kind": kind, "object": note}) for note in answer.notes)]
 
         self.book(make, promise)
-
-    def calls(self, promise: Promise) -> None:
-        """The completions behind a value that has `calls`."""
-        self.book(lambda value: call_rows(value.calls), promise)
 
     def searching(self, promise: Promise) -> None:
         """The next seal waits for this work, since it reads the weeks sealed so far."""

@@ -19,9 +19,8 @@ from taskweave.pool.tables import Row
 from taskweave.records import Json, Level
 from taskweave.simulation import answers, fpda
 from taskweave.simulation.capacity import CROSS_SHARE, Capacity, Slot
-from taskweave.simulation.fpda import Bundle, Scene, plan_text, summary_text
+from taskweave.simulation.fpda import Scene, plan_text, summary_text
 from taskweave.simulation.incidents import Incidents, InForce
-from taskweave.simulation.ledger import call_rows
 from taskweave.simulation.open_work import OpenTask
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
@@ -94,7 +93,6 @@ class Planning:
         if unit.has_children:
             work = fpda.partition(stage.setting, self._scene(unit), children)
             unit.bundle = stage.launch(f"{unit.id}:partition", work, {"plan": unit.plan})
-            stage.ledger.notes(unit.bundle, subject=unit.id)
             unit.objectives = {child: Objective() for child in children}
             self._book_objectives(unit)
         if unit.slots:
@@ -141,7 +139,6 @@ class Planning:
         }
         bundle = stage.launch(site, work, needs)
         self._week_bundles[unit.id] = bundle
-        stage.ledger.notes(bundle, subject=unit.id)
         for index, slot in enumerate(unit.slots):
             self._open_task(unit, f"{unit.id}/t{index + 1}", bundle, index, slot, week, siblings=unit.task_ids[:index])
 
@@ -293,7 +290,6 @@ class Planning:
                     "diagnoses": [other.diagnosis for other in siblings if other.diagnosis is not None],
                 },
             )
-            stage.ledger.notes(reconciled, subject=unit.id)
             unit.plan = reconciled
             self._book_promised(unit, reconciled, None)
             for other in siblings:
@@ -323,8 +319,8 @@ class Planning:
         slots = self._urgent_slots(unit, heard)
         open_tasks = [{"id": task.id, "title": task.title, "status": task.status} for task in self._tasks.of(unit.owner)]
         work = fpda.respond(stage.setting, self._scene(unit), heard.brief(), open_tasks, slots)
-        answered = stage.launch(f"{unit.id}:respond.{unit.turn - 1}", work, {"plan": unit.plan}, calls=False)
-        stage.ledger.book(lambda value: self._response_rows(unit, value), answered)
+        answered = stage.launch(f"{unit.id}:respond.{unit.turn - 1}", work, {"plan": unit.plan}, answer=False)
+        stage.ledger.answer(answered, subject=unit.id, of=lambda value: value[1])
         yield stage.clock.wait(answered)
         response, _ = answered.value
         unit.plan = stage.engine.given(response)
@@ -337,10 +333,6 @@ class Planning:
             unit.urgent += 1
             task_id = f"{unit.id}/u{unit.urgent}"
             self._open_task(unit, task_id, bundle, index, slot, stage.week, urgent=True, cause=heard.id)
-
-    @staticmethod
-    def _response_rows(unit: Unit, value: tuple[Answered[answers.Response], Bundle]) -> list[Row]:
-        return call_rows(value[1].calls)
 
     def _free_hours(self, unit: Unit) -> float:
         """Hours of the rest of the week that nobody has asked for yet."""

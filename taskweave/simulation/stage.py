@@ -64,11 +64,11 @@ class Stage:
         return self.setting.calendar.moment(minute, end=end)
 
     def launch(
-        self, site: str, work: Work, needs: Named, *, due: tuple[int, int] | None = None, reads: bool = False, calls: bool = True
+        self, site: str, work: Work, needs: Named, *, due: tuple[int, int] | None = None, reads: bool = False, answer: bool = True
     ) -> Promise:
         """Launch `work`, which gets the values of `needs` under the same names; a need may also be None, a list or a mapping of promises.
 
-        `reads`: it may search the weeks sealed so far.  `calls`: its completions are written at the next seal.
+        `reads`: it may search the weeks sealed so far.  `answer`: how its value came about is written at the next seal.
         """
         flat: list[Promise] = []
         plan: dict[str, Any] = {}
@@ -92,8 +92,9 @@ class Stage:
         promise = self.engine.launch(site, run, flat, due=due or (self.week.index, -1000), draw=self.setting.draw, reads=sealed)
         if sealed is not None:
             self.ledger.searching(promise)
-        if calls:
-            self.ledger.calls(promise)
+        if answer:
+            subject = site.rpartition(":")[0]
+            self.ledger.answer(promise, subject=subject, case=subject if "@" in subject.rpartition("/")[0] else "")
         return promise
 
 

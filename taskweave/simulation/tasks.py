@@ -79,7 +79,6 @@ class Tasks:
             upstream=upstream,
         )
         breakdown = stage.launch(f"{task_id}:decompose", work, {"bundle": bundle, "plan": plan}, reads=True)
-        stage.ledger.notes(breakdown, subject=task_id, case=task_id)
         task = OpenTask(
             id=task_id,
             state=state,
@@ -275,7 +274,7 @@ class Tasks:
             {"breakdown": task.breakdown, "plans": task.plans, "upstream": needs},
             due=(work_calendar.week_of_day(last_day).index, -subtask.height),
             reads=searching,
-            calls=False,
+            answer=False,
         )
 
     def _interrupted(self, subtask: OpenSubtask, cause: Any) -> None:
@@ -297,7 +296,7 @@ class Tasks:
         before = subtask.agent
         self._leave(subtask)
         if subtask.execution is not None:
-            stage.ledger.calls(subtask.execution)
+            stage.ledger.answer(subtask.execution, subject=subtask.id, case=subtask.task.id)
             subtask.status = "dropped"
             stage.ledger.rows(subtask.row())
             base, _, turn = subtask.id.rpartition("/")[2].partition(".")
@@ -321,15 +320,14 @@ class Tasks:
         self.subtasks_done += 1
         self._change(subtask)
         stage.ledger.event("finish", actor=subtask.agent, subject=subtask.id, object=subtask.step.activity, case=task.id)
-        stage.ledger.calls(subtask.execution)
-        stage.ledger.notes(subtask.execution, subject=subtask.id, case=task.id)
+        stage.ledger.answer(subtask.execution, subject=subtask.id, case=task.id)
         self._book_result(task, subtask.execution, subtask=subtask.id, finished=subtask.finished)
 
     def _drop(self, subtask: OpenSubtask) -> None:
         """Superseded: its answer, if there is one, stays journaled and yields no result."""
         self._leave(subtask)
         if subtask.execution is not None:
-            self._stage.ledger.calls(subtask.execution)
+            self._stage.ledger.answer(subtask.execution, subject=subtask.id, case=subtask.task.id)
         subtask.status = "dropped"
         self._change(subtask)
 
@@ -346,7 +344,6 @@ class Tasks:
         task.merged = stage.launch(f"{task.id}:merge", work, {"breakdown": task.breakdown, "partials": partials})
         self._merged[task.id] = task.merged
         stage.ledger.event("done", actor=task.owner, subject=task.id, object=agent, case=task.id)
-        stage.ledger.notes(task.merged, subject=task.id, case=task.id)
         self._book_result(task, task.merged, subtask=None, finished=stage.moment(stage.now, end=True))
         self._finished.setdefault(task.owner, []).append((task, task.merged))
 
