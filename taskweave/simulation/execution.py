@@ -281,7 +281,7 @@ def execute(
             "date": date,
             "plans": [{"level": level, "text": plan_text(plan)} for level, plan in needs["plans"].items()],
             "task": task_input(spec),
-            "role": setting.shown_role("execute", role),
+            "role": setting.shown_role("execute", role, f"{step.goal} {spec.title} {spec.description}"),
             "author": setting.author(agent),
             "dependencies": [dependency_input(dependency) for dependency in context.results],
             "evidence": list(context.evidence),

@@ -76,11 +76,14 @@ class Setting:
             self._cache[key] = fit([self.role(title) for title in titles], self.budget(prompt, "roles"))
         return self._cache[key]
 
-    def shown_role(self, prompt: str, title: str) -> Json:
-        """The `role` input of a prompt, within its budget."""
-        key = f"{prompt}:role:{title}"
+    def shown_role(self, prompt: str, title: str, about: str) -> Json:
+        """The `role` input of a prompt, within its budget; subjects that the text `about` names come first, so that cutting spares them."""
+        role, wanted = self.role(title), about.casefold()
+        named = [subject for subject in role["subjects"] if subject.casefold() in wanted]
+        key = f"{prompt}:role:{title}:{chr(0).join(named)}"
         if key not in self._cache:
-            self._cache[key] = fit(self.role(title), self.budget(prompt, "role"))
+            subjects = [*named, *(subject for subject in role["subjects"] if subject not in named)]
+            self._cache[key] = fit({**role, "subjects": subjects}, self.budget(prompt, "role"))
         return self._cache[key]
 
     def role(self, title: str) -> Json:
