@@ -26,7 +26,7 @@ def readings(noise: str, weeks: int, seed: int = 1, text: str = TEXT) -> tuple[E
     environment = Environment(parse(text.replace("NOISE", noise), "firm.yaml"), seed)
     seen = []
     for week in range(1, weeks + 1):
-        environment.advance(week)
+        environment.advance(week, {})
         seen.append({reading.kpi: reading.value for reading in environment.readings()})
     return environment, seen
 
@@ -34,6 +34,14 @@ def readings(noise: str, weeks: int, seed: int = 1, text: str = TEXT) -> tuple[E
 def test_a_figure_starts_where_the_file_says_and_drifts() -> None:
     _, seen = readings("0", 3)
     assert seen == [{"churn": 4.0, "firms": 10}, {"churn": 3.5, "firms": 11}, {"churn": 3.0, "firms": 12}]
+
+
+def test_a_finished_planned_hour_of_a_goal_moves_the_figures_that_the_file_names() -> None:
+    moved = TEXT.replace("noise: NOISE}", "noise: 0, lowered_by: {quality: 0.01}}").replace("drift: 1/week}", "raised_by: {quality: 0.5}}")
+    environment = Environment(parse(moved, "firm.yaml"), 1)
+    environment.advance(1, {"quality": 100})
+    environment.advance(2, {"quality": 10, "spirit": 100})
+    assert {reading.kpi: reading.value for reading in environment.readings()} == {"churn": pytest.approx(4.0 - 0.5 - 0.1), "firms": 15}
 
 
 def test_noise_is_drawn_by_figure_and_week_so_that_another_figure_moves_nothing() -> None:

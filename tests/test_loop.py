@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from taskweave.backbones.scripted import Scripted
 from taskweave.records import Request
 from tests.simulated import WORKSHOP, Stub, events, rows, simulated
 
@@ -324,6 +325,22 @@ def test_a_week_without_a_working_day_is_sealed_without_units(tmp_path: Path) ->
     until = simulated(tmp_path / "until", closed, until="week:2")
     assert until.outcome is not None
     assert until.outcome.week == 2
+
+
+def test_finished_work_moves_the_readings_that_its_goal_names(tmp_path: Path) -> None:
+    measured = WORKSHOP.replace("owner: Head}}", "kpi: chairs, target: 400, owner: Head}}")
+    measured += "environment: {chairs: {start: 0, raised_by: {orders: 1}}}\n"
+
+    def for_orders(request: Request) -> Any:
+        answer = Scripted().answer(request)
+        return {"tasks": [task | {"goals": ["orders"]} for task in answer["tasks"]]}
+
+    run = simulated(tmp_path / "run", measured, stubs={"partition_week": for_orders}, until="week:3")
+    done = rows(run, "tasks", kind="composite", status="done")
+    first_week = {event["subject"] for event in events(run, "done") if event["time"] < "2026-01-10"}
+    assert [row["value"] for row in rows(run, "readings", week=1)] == [0]
+    assert [row["value"] for row in rows(run, "readings", week=2)] == [sum(t["planned_hours"] for t in done if t["id"] in first_week)]
+    assert rows(run, "goals", week=3)[0]["progress"] > 0
 
 
 def test_with_assign_model_the_proposed_role_is_taken(tmp_path: Path) -> None:

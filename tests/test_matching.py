@@ -54,15 +54,17 @@ def test_a_text_of_unknown_words_matches_nobody_and_an_empty_one_raises_nothing(
 
 
 def test_ties_go_to_the_least_loaded_and_then_to_the_first_name() -> None:
-    assert choose({"b": 0.5, "a": 0.5}, {"a": 60, "b": 0})[0] == "b"
-    assert choose({"b": 0.5, "a": 0.5}, {"a": 0, "b": 0})[0] == "a"
-    assert choose({"b": 0.9, "a": 0.5}, {"a": 0, "b": 600})[0] == "b"
-    assert choose({"b": 0.5, "a": 0.5 + TIE / 4}, {"a": 60, "b": 0})[0] == "b"
+    idle, busy = (0, 0), (60, 60)
+    assert choose({"b": 0.5, "a": 0.5}, {"a": busy, "b": idle})[0] == "b"
+    assert choose({"b": 0.5, "a": 0.5}, {"a": idle, "b": idle})[0] == "a"
+    assert choose({"b": 0.5, "a": 0.5}, {"a": (0, 600), "b": (0, 60)})[0] == "b"
+    assert choose({"b": 0.9, "a": 0.5}, {"a": idle, "b": (600, 600)})[0] == "b"
+    assert choose({"b": 0.5, "a": 0.5 + TIE / 4}, {"a": busy, "b": idle})[0] == "b"
 
 
 def test_the_reason_names_the_runner_up() -> None:
-    assert choose({"a": 0.9, "b": 0.4}, {"a": 0, "b": 0})[1] == "match 0.90; next b 0.40"
-    assert choose({"a": 0.9}, {"a": 0})[1] == "only eligible; match 0.90"
+    assert choose({"a": 0.9, "b": 0.4}, {"a": (0, 0), "b": (0, 0)})[1] == "match 0.90; next b 0.40"
+    assert choose({"a": 0.9}, {"a": (0, 0)})[1] == "only eligible; match 0.90"
 
 
 @pytest.mark.parametrize(("source", "least"), [("descriptions", 0.74), ("documents", 0.87)])

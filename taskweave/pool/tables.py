@@ -180,6 +180,7 @@ class Incidents(PoolTable, table=True):
     until: str | None = None
     affects: Json = Field(sa_type=JsonText)
     effects: Json = Field(default_factory=list, sa_type=JsonText)
+    since: str | None = None
 
 
 class Events(PoolTable, table=True):

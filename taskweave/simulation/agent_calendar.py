@@ -37,6 +37,7 @@ class AgentCalendar:
         self.desk = simpy.PreemptiveResource(env, capacity=1)
         self.jobs: dict[str, Job] = {}
         self.worked: Counter[int] = Counter()
+        self._given: Counter[int] = Counter()
         self._began: int | None = None
         self._calendar = calendar
         self._day = calendar.day_minutes
@@ -90,6 +91,15 @@ class AgentCalendar:
     def load(self) -> int:
         """Minutes of work assigned and not done, work in hand as of its last interruption."""
         return sum(job.left for job in self.jobs.values())
+
+    def take(self, name: str, job: Job, week: int) -> None:
+        """Work is assigned to the agent in this week."""
+        self.jobs[name] = job
+        self._given[week] += job.left
+
+    def given(self, week: int) -> tuple[int, int]:
+        """Minutes of work that the agent was given in this week, and in all weeks."""
+        return self._given[week], self._given.total()
 
     def begin(self, now: int) -> None:
         """Work starts, or goes on after an interruption."""

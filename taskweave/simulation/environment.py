@@ -7,6 +7,7 @@ that one more figure moves no other.  It refuses to know who reads it.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from taskweave.org.organization import Goal, Organization
@@ -35,14 +36,19 @@ class Environment:
         self._values: dict[str, float] = {}
         self._measured = {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}
 
-    def advance(self, week: int) -> None:
-        """Move every key figure to its value in week `week` (1 is the first; each week is advanced to once, in order)."""
+    def advance(self, week: int, worked: Mapping[str, float]) -> None:
+        """Move every key figure to its value in week `week` (1 is the first; each week is advanced to once, in order).
+
+        `worked` are the planned hours finished since the last advance, by goal: they move a figure by so much each, as the file says.
+        """
         for name, kpi in self._org.environment.items():
             if name not in self._values:
                 self._values[name] = kpi.start
             else:
                 disturbance = random.Random(f"{self._seed}:kpi:{name}:W{week}").gauss(0.0, 1.0) * kpi.noise
-                self._values[name] = round(self._values[name] + kpi.drift + disturbance, 4)
+                raised = sum(worked.get(goal, 0.0) * by for goal, by in kpi.raised_by.items())
+                lowered = sum(worked.get(goal, 0.0) * by for goal, by in kpi.lowered_by.items())
+                self._values[name] = round(self._values[name] + kpi.drift + disturbance + raised - lowered, 4)
 
     def readings(self) -> tuple[Reading, ...]:
         """This week's values, in the order of the file."""

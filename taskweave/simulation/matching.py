@@ -61,8 +61,8 @@ class Matcher:
         return self._norms[name]
 
 
-def choose(scores: Mapping[str, float], load: Mapping[str, int]) -> tuple[str, str]:
-    """a* of Eq. 6 among the agents in `scores`, and why.  `load` are minutes of work they have in hand.
+def choose(scores: Mapping[str, float], load: Mapping[str, tuple[int, int]]) -> tuple[str, str]:
+    """a* of Eq. 6 among the agents in `scores`, and why.  `load` are minutes of work they were given this week, and so far.
 
     Matches are compared to TIE: below it they are no evidence, and whoever has worked on the like before would get all of it.
     Ties go to the least loaded, then to the first name: a run must repeat.

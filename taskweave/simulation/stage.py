@@ -64,11 +64,20 @@ class Stage:
         return self.setting.calendar.moment(minute, end=end)
 
     def launch(
-        self, site: str, work: Work, needs: Named, *, due: tuple[int, int] | None = None, reads: bool = False, answer: bool = True
+        self,
+        site: str,
+        work: Work,
+        needs: Named,
+        *,
+        due: tuple[int, int] | None = None,
+        reads: bool = False,
+        answer: bool = True,
+        case: str = "",
     ) -> Promise:
         """Launch `work`, which gets the values of `needs` under the same names; a need may also be None, a list or a mapping of promises.
 
-        `reads`: it may search the weeks sealed so far.  `answer`: how its value came about is written at the next seal.
+        `reads`: it may search the weeks sealed so far.  `answer`: how its value came about is written at the next seal,
+        for the task `case`.
         """
         flat: list[Promise] = []
         plan: dict[str, Any] = {}
@@ -93,8 +102,7 @@ class Stage:
         if sealed is not None:
             self.ledger.searching(promise)
         if answer:
-            subject = site.rpartition(":")[0]
-            self.ledger.answer(promise, subject=subject, case=subject if "@" in subject.rpartition("/")[0] else "")
+            self.ledger.answer(promise, subject=site.rpartition(":")[0], case=case)
         return promise
 
 

@@ -38,6 +38,7 @@ class Tasks:
         self._finished: dict[str, list[tuple[OpenTask, Promise | None]]] = {}
         self.tally = {"done": 0, "spilled": 0, "blocked": 0, "dropped": 0}
         self.subtasks_done = 0
+        self._worked: dict[str, float] = {}
 
     # ------------------------------------------------------------ opening
     def open(
@@ -78,7 +79,7 @@ class Tasks:
             eligible=self.eligible(owner),
             upstream=upstream,
         )
-        breakdown = stage.launch(f"{task_id}:decompose", work, {"bundle": bundle, "plan": plan}, reads=True)
+        breakdown = stage.launch(f"{task_id}:decompose", work, {"bundle": bundle, "plan": plan}, reads=True, case=task_id)
         task = OpenTask(
             id=task_id,
             state=state,
@@ -207,7 +208,7 @@ class Tasks:
             if present:
                 break
             yield stage.env.timeout(min(stage.calendars[agent].next_minute(stage.now) for agent in scores) - stage.now)
-        load = {agent: stage.calendars[agent].load for agent in present}
+        load = {agent: stage.calendars[agent].given(stage.week.index) for agent in present}
         best, _ = choose(present, load)
         title = stage.setting.population.agent(best).role
         peers = {agent: score for agent, score in present.items() if stage.setting.population.agent(agent).role == title}
@@ -218,7 +219,7 @@ class Tasks:
         if title != subtask.step.role:
             why += f"; proposed was a {subtask.step.role}"
         subtask.agent, subtask.why = agent, why
-        stage.calendars[agent].jobs[subtask.id] = subtask
+        stage.calendars[agent].take(subtask.id, subtask, stage.week.index)
         self._change(subtask)
         stage.ledger.event("assign", actor=subtask.task.owner, subject=subtask.id, object=agent, case=subtask.task.id)
 
@@ -274,7 +275,7 @@ class Tasks:
             {"breakdown": task.breakdown, "plans": task.plans, "upstream": needs},
             due=(work_calendar.week_of_day(last_day).index, -subtask.height),
             reads=searching,
-            answer=False,
+            case=task.id,
         )
 
     def _interrupted(self, subtask: OpenSubtask, cause: Any) -> None:
@@ -296,7 +297,6 @@ class Tasks:
         before = subtask.agent
         self._leave(subtask)
         if subtask.execution is not None:
-            stage.ledger.answer(subtask.execution, subject=subtask.id, case=subtask.task.id)
             subtask.status = "dropped"
             stage.ledger.rows(subtask.row())
             base, _, turn = subtask.id.rpartition("/")[2].partition(".")
@@ -320,14 +320,11 @@ class Tasks:
         self.subtasks_done += 1
         self._change(subtask)
         stage.ledger.event("finish", actor=subtask.agent, subject=subtask.id, object=subtask.step.activity, case=task.id)
-        stage.ledger.answer(subtask.execution, subject=subtask.id, case=task.id)
         self._book_result(task, subtask.execution, subtask=subtask.id, finished=subtask.finished)
 
     def _drop(self, subtask: OpenSubtask) -> None:
         """Superseded: its answer, if there is one, stays journaled and yields no result."""
         self._leave(subtask)
-        if subtask.execution is not None:
-            self._stage.ledger.answer(subtask.execution, subject=subtask.id, case=subtask.task.id)
         subtask.status = "dropped"
         self._change(subtask)
 
@@ -338,10 +335,13 @@ class Tasks:
         agent = task.subtasks[-1].agent
         assert agent is not None
         task.status, task.on_time = "done", stage.now <= task.due_minute
+        assert task.spec is not None
+        for goal in task.spec.goals:
+            self._worked[goal] = self._worked.get(goal, 0.0) + task.slot.hours
         self.tally["done"] += 1
         self._change(task)
         work = execution.merge(stage.setting, result=task.id, date=stage.date(), agent=agent)
-        task.merged = stage.launch(f"{task.id}:merge", work, {"breakdown": task.breakdown, "partials": partials})
+        task.merged = stage.launch(f"{task.id}:merge", work, {"breakdown": task.breakdown, "partials": partials}, case=task.id)
         self._merged[task.id] = task.merged
         stage.ledger.event("done", actor=task.owner, subject=task.id, object=agent, case=task.id)
         self._book_result(task, task.merged, subtask=None, finished=stage.moment(stage.now, end=True))
@@ -415,6 +415,11 @@ class Tasks:
         """Whether the agent worked on the last day of the week that closes: else it was its absence that kept the work."""
         week = self._stage.week
         return any(self._stage.calendars[agent].present(day) for day in range(week.first_day, week.first_day + week.day_count))
+
+    def take_worked(self) -> dict[str, float]:
+        """Planned hours of composite tasks finished since this was last asked, by goal; a task of two goals counts for both."""
+        worked, self._worked = self._worked, {}
+        return worked
 
     def carried_hours(self, owner: str) -> dict[str, float]:
         """Planned hours of the owner's open work still to be done, by role."""

@@ -205,12 +205,13 @@ class Year:
             "until": heard.until.isoformat(),
             "affects": "all" if incident.affects is None else list(incident.affects),
             "effects": list(incident.effects),
+            "since": self._calendar.days[heard.tick].isoformat(),
         }
         self.stage.ledger.rows(("incidents", row))
         self.stage.ledger.event("incident", subject=heard.id, object=incident.severity)
 
     def _read_environment(self, week: Week) -> None:
-        self.stage.environment.advance(week.number)
+        self.stage.environment.advance(week.number, self.tasks.take_worked())
         readings = self.stage.environment.readings()
         self.stage.ledger.rows(*(("readings", {"week": week.number, "kpi": r.kpi, "value": r.value}) for r in readings))
 
