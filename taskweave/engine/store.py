@@ -26,11 +26,9 @@ CREATE TABLE outcomes(key TEXT PRIMARY KEY, site TEXT NOT NULL, ordinal INTEGER 
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, {_AT});
 CREATE TABLE requests(key TEXT PRIMARY KEY, site TEXT NOT NULL, ordinal INTEGER NOT NULL, draw INTEGER NOT NULL, kind TEXT NOT NULL,
     prompt TEXT, version INTEGER, backbone TEXT, seed INTEGER, sampling TEXT, schema TEXT, messages TEXT NOT NULL);
-CREATE INDEX requests_by_site ON requests(site);
-CREATE TABLE texts(hash TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE texts(hash TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE sessions(seq INTEGER PRIMARY KEY, first_attempt INTEGER NOT NULL, {_AT});
 CREATE TABLE attempts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, est INTEGER NOT NULL, {_AT});
-CREATE INDEX attempts_by_key ON attempts(key);
 CREATE TABLE ends(attempt INTEGER PRIMARY KEY, how TEXT NOT NULL, why TEXT NOT NULL, {_AT});
 CREATE TABLE ticks(tick INTEGER PRIMARY KEY, {_AT});
 CREATE TABLE injections(id TEXT PRIMARY KEY, tick INTEGER NOT NULL, payload TEXT NOT NULL);
