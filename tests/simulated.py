@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,12 @@ def simulated(
     seed: int = 1,
     limit: int = 16,
     assign: Any = "match",
+    population: Path | None = None,
 ) -> Run:
-    """A finished run in `where`; `organization` is YAML text or a built-in name; incidents are given as their files would say them."""
+    """A finished run in `where`; `organization` is YAML text or a built-in name; incidents are given as their files would say them.
+
+    `population` is a file with people to take instead of sampled ones.
+    """
     org = driving.Organization(organization) if "\n" in organization else driving.Organization.load(organization)
     files = []
     for number, incident in enumerate(incidents):
@@ -57,6 +62,8 @@ def simulated(
         patience=60,
         tags={},
     )
+    if population is not None:
+        shutil.copy(population, where / "population.json")
     return Run(folder, driving.drive(folder, backbone))
 
 
