@@ -696,3 +696,33 @@ def test_a_malformed_frame_is_refused() -> None:
 
 def test_tidy_starts_sentences_with_capitals_and_leaves_no_gaps() -> None:
     assert tidy("the end.  it is near.\n\n\n\n - [ ] x") == "The end. It is near.\n\n- [ ] X"
+
+
+# ---------------------------------------------------------------- what a deliverable is about
+def test_the_subject_is_read_from_the_goal_even_where_the_roles_list_was_cut() -> None:
+    for seed in range(12):
+        goal = "Look in the quarterly roadmap for evidence on the churn cohort table"
+        answer = ask(
+            "execute", seed, role={**ROLES["Data Analyst"], "subjects": []}, subtask={"goal": goal, "activity": "research", "hours": 4}
+        )
+        assert "quarterly roadmap" in f"{answer['title']} {answer['content']}".lower()
+    for rule, frames in load().rules.items():
+        for frame in frames if rule.startswith("assist_") else ():
+            goal = Draft(Random(1), {"O": "price list", "T": "renewal talks"}).fill(frame)
+            assert topics.assisting_subject(goal, "renewal talks") == "price list", goal
+            assert topics.assisting_subject(goal, "another subject") is None
+
+
+def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_author() -> None:
+    people = topics.field_of("HR")
+    draft = Draft(Random(1), {})
+    case = topics.best_case(draft, people, "webhook retry queue")
+    assert (case.field, case.items) == ("software", "jobs")
+    assert topics.best_case(draft, topics.field_of("Backend Engineer"), "grievance procedure").field == "people"
+    assert {metric.name for metric in topics.measures(case, "webhook retry queue")} <= {m.name for m in topics.fields()["software"].metrics}
+    unknown = topics.best_case(draft, people, "zebra")
+    assert topics.measures(unknown, "zebra") == ()
+    assert "count the {items} again from the same list, expecting fewer than {below}" in topics.checks(unknown, "zebra")
+    assert topics.measured_in("Roll out the importer and watch error rate for two days") == next(
+        m for m in topics.fields()["software"].metrics if m.name == "error rate"
+    )

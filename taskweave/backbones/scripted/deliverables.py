@@ -11,7 +11,7 @@ from datetime import date
 from taskweave.backbones.scripted import known, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import figures
-from taskweave.backbones.scripted.grammar import Draft, load, tidy
+from taskweave.backbones.scripted.grammar import Draft, frame, load, tidy
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
@@ -52,20 +52,17 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     role, task, subtask, author = known.role(inputs["role"]), inputs["task"], inputs["subtask"], inputs["author"]
     draft = Draft(dice.words, {}, once=_ONCE)
     today = wording.parse_date(inputs["date"]) or _START
-    subjects = [str(s) for s in role["subjects"]]
-    about = topics.own_subject(subjects, str(task["title"])) or topics.topic(str(task["title"]))
-    own = topics.own_subject(subjects, str(subtask["goal"])) or about
-    if about.lower() in str(subtask["goal"]).lower() and about in subjects:
-        own = about
-    work = topics.field_of(role)
+    goal = str(subtask["goal"])
+    own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
-    case = named_case(work, str(subtask["goal"])) or best_case(draft, work, own)
+    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), own)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
-    metrics = topics.ranked(draft.random, work.metrics, lambda m: m.name, own, about, foreign)[:2]
-    checks = topics.ranked(draft.random, work.lines["checks"], str, f"{own} {case.items} {case.source}", about, foreign)[:2]
+    named = topics.measured_in(goal)
+    metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
+    checks = topics.ranked(draft.random, topics.checks(case, own), str, f"{own} {case.items} {case.source}", about, foreign)[:2]
     artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
     kind = kind_of(artifact)
-    draft.know(**figures(draft, case, metrics[0], metrics[-1], today))
+    draft.know(**figures(draft, case, metrics[:2], today))
     draft.know(
         O=own,
         T=about,
@@ -83,11 +80,10 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         flaw2=draft.phrase(second.flaw),
         why2=draft.phrase(second.cause),
         do2=draft.phrase(second.remedy),
-        check=draft.phrase(checks[0]),
-        check2=draft.phrase(checks[1]),
         task=str(task["title"]).rstrip("."),
         head=head_of(inputs["organization"], str(role["role"])),
     )
+    draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
     head = draft.slots["head"]
     draft.know(
@@ -109,10 +105,25 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
     dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
     know_dependencies(draft, dependencies, head)
-    content = queries.content(draft, work.schema) if kind == "sql" else fitted(draft, f"layout_{kind}")
+    tables = topics.fields()[case.field or topics.field_of(role).name].schema
+    content = queries.content(draft, tables) if kind == "sql" else fitted(draft, f"layout_{kind}")
     rules = (f"title_{kind}", "title")
     title = headline(draft, *(rules if draft.random.random() < 0.55 else reversed(rules)))
     return {"artifact": artifact, "title": title, "content": content}
+
+
+def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, str]:
+    """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
+    subjects = [str(s) for s in role["subjects"]]
+    about = topics.topic(title)
+    named = topics.own_subject(subjects, title)
+    for subject in (named, about):
+        if subject and (found := topics.assisting_subject(goal, subject)):
+            return found, subject
+    about = named or about
+    if about.lower() in goal.lower():
+        return about, about
+    return topics.own_subject(subjects, goal) or about, about
 
 
 def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Json]) -> None:
@@ -128,7 +139,9 @@ def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Js
 def named_case(work: topics.Field, goal: str) -> topics.Case | None:
     """The case whose things the subtask's goal names."""
     low = goal.lower()
-    found = [case for case in work.cases if case.items in low or case.source in low]
+    others = (known for known in topics.fields().values() if known is not work)
+    found = [case for known in (work, *others) for case in known.cases if case.source in low]
+    found += [case for case in work.cases if f"{case.items} " in low]
     return found[0] if found else None
 
 
@@ -218,9 +231,11 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         if partials[0]["dep_author"] != partials[-1]["dep_author"]:
             draft.know(two="yes")
     if partials:
-        work = topics.field_of(partials[-1]["dep_role"])
+        case = best_case(draft, topics.field_of(partials[-1]["dep_role"]), about)
         text = " ".join(part.get("quote", "") for part in partials)
-        draft.know(check=draft.phrase(topics.ranked(draft.random, work.lines["checks"], str, about, text, ())[0]))
+        said = [check for check in topics.checks(case, about) if draft.fits(frame(check))]
+        if said:
+            draft.know(check=draft.phrase(topics.ranked(draft.random, said, str, about, text, ())[0]))
     content = fitted(draft, "layout_merge")
     for _ in range(4):
         if wording.words(content) >= 84:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
 
 
-def figures(draft: Draft, case: topics.Case, metric: topics.Metric, other: topics.Metric, today: date) -> dict[str, str]:
-    """Numbers and dates that agree with each other throughout one text."""
+def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], today: date) -> dict[str, str]:
+    """Numbers and dates that agree with each other throughout one text; of metrics, the first is `m` and the second `o`."""
     roll = draft.random.random
     n = int(case.many[0] + roll() * (case.many[1] - case.many[0]))
     k = max(2, round(n * (0.07 + 0.25 * roll())))
@@ -25,9 +26,12 @@ def figures(draft: Draft, case: topics.Case, metric: topics.Metric, other: topic
         "pct2": f"{round(100 * k2 / n)} %",
         "sample": str(max(2, min(n // 3, 5 + int(roll() * 20)))),
         "half": wording.number(k // 2),
+        "below": wording.number(max(2, k // 2)),
+        "half_pct": f"{max(1, round(50 * k / n))} %",
         "one_in": wording.in_words(round(n / k)),
     }
-    slots |= movement(draft, metric, "m") | movement(draft, other, "o")
+    for name, metric in zip(("m", "o"), metrics, strict=False):
+        slots |= movement(draft, metric, name)
     weeks = 2 + int(roll() * 7)
     start = wording.working_day(today, -5 * weeks)
     soon, later, check = 2 + int(roll() * 4), 6 + int(roll() * 6), 13 + int(roll() * 12)
