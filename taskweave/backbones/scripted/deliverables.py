@@ -5,21 +5,24 @@ A deliverable tells one story: a case of the author's field with its figures, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 
-from taskweave.backbones.scripted import known, queries, topics, wording
+from taskweave.backbones.scripted import known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import figures
-from taskweave.backbones.scripted.grammar import Draft, frame, load, tidy
+from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
-SHORTEST, LONGEST = 66, 196
+SHORTEST, LONGEST = 66, 200
 _START = date(2026, 1, 5)
+_TOLD_GOAL = 0.5  # how often a text that bears on a goal says so
 
 
 def kind_of(artifact: str) -> str:
@@ -45,12 +48,13 @@ def choose_artifact(draft: Draft, artifacts: Sequence[str], activity: str) -> st
     return options[-1]
 
 
+_SPARE = frozenset(("metric_line", "limit", "method", "finding2", "implication", "opening", "next", "remedy2"))
 _ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
     role, task, subtask, author = known.role(inputs["role"]), inputs["task"], inputs["subtask"], inputs["author"]
-    draft = Draft(dice.words, {}, once=_ONCE)
+    draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE)
     today = wording.parse_date(inputs["date"]) or _START
     goal = str(subtask["goal"])
     own, about = subjects_of(role, goal, str(task["title"]))
@@ -72,6 +76,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         author=str(author["name"]),
         first=str(author["name"]).split(" ", 1)[0],
         role=str(role["role"]),
+        role_the=str(role["role"]) if str(role["role"]).isupper() else f"the {role['role']}",
         step=wording.lower_first(str(subtask["goal"]).strip().rstrip(".")),
         company=str(inputs["organization"]["name"]),
         flaw1=draft.phrase(first.flaw),
@@ -104,11 +109,22 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     if task["constraints"] and "…" not in task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
         draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
     dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
-    know_dependencies(draft, dependencies, head)
+    payloads.know_people(draft, inputs["organization"], str(role["role"]), dependencies, head)
+    if kind == "minutes":
+        draft.know(third="yes")
+    asked = payloads.asked(goal, own, about, str(subtask["activity"]))
+    payloads.know_question(draft, asked)
+    know_dependencies(draft, dependencies, topics.stems(f"{own} {about} {case.items} {case.item}"))
+
+    def begin() -> None:
+        payloads.know_payload(draft, asked)
+
     tables = topics.fields()[case.field or topics.field_of(role).name].schema
-    content = queries.content(draft, tables) if kind == "sql" else fitted(draft, f"layout_{kind}")
-    rules = (f"title_{kind}", "title")
-    title = headline(draft, *(rules if draft.random.random() < 0.55 else reversed(rules)))
+    rule: str | Callable[[], str] = partial(queries.content, draft, tables) if kind == "sql" else f"layout_{kind}"
+    content = fitted(draft, rule, begin)
+    rules = [f"title_{kind}", "title", f"titled_{asked}"]
+    draft.random.shuffle(rules)
+    title = headline(draft, *rules, told=content)
     return {"artifact": artifact, "title": title, "content": content}
 
 
@@ -132,7 +148,7 @@ def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Js
     stated = known.goals([{**goal, "owner": owners.get(str(goal["name"]))} for goal in inputs["goals"]])
     if stated:
         goal = draft.pick(stated)
-        linked = bears_on(goal, subjects, role) >= 1.2
+        linked = bears_on(goal, subjects, role) >= 1.2 and draft.random.random() < _TOLD_GOAL
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
@@ -153,30 +169,37 @@ def head_of(organization: Mapping[str, Json], role: str) -> str:
     return "management team"
 
 
-def headline(draft: Draft, *rules: str) -> str:
-    """A title of at most eleven words."""
-    best = ""
-    for attempt in range(6):
+_NUMBER = re.compile(r"\d[\d,.]*")
+
+
+def headline(draft: Draft, *rules: str, told: str = "") -> str:
+    """A title of at most eleven words whose figures come up in the text below it."""
+    best, worst = "", 99
+    figures = set(_NUMBER.findall(told))
+    for attempt in range(8):
         text = wording.upper_first(draft.say(rules[attempt % len(rules)]))
-        if wording.words(text) <= 11:
+        faults = max(0, wording.words(text) - 11) + 5 * (bool(told) and not figures.issuperset(_NUMBER.findall(text)))
+        if not faults:
             return text
-        best = text if not best or wording.words(text) < wording.words(best) else best
+        if faults < worst:
+            best, worst = text, faults
     return best
 
 
-def fitted(draft: Draft, rule: str) -> str:
-    """A layout of the rule said until it has a good length; from the third try on with what it builds on in brief, then by name only."""
+def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None] = lambda: None) -> str:
+    """A text said until it has a good length; from the second try on with ever less of what it builds on, at last by name only."""
     best, off = "", 10_000
-    for attempt in range(7):
+    for attempt in range(9):
         draft.restart()
-        shorter = {2: "_brief", 4: "_bare"}.get(attempt)
+        shorter = {1: "_brief", 3: "_bare", 5: "_last"}.get(attempt)
         if shorter:
             draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
-        text = tidy(draft.say(rule))
+        begin()
+        text = tidy(shortened(draft.say(rule), LONGEST)) if isinstance(rule, str) else rule()
         size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
             return text
-        miss = max(SHORTEST - size, size - LONGEST)
+        miss = max(SHORTEST - size, 3 * (size - LONGEST))
         if miss < off:
             best, off = text, miss
     return best

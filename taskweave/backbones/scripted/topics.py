@@ -236,8 +236,9 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
             common = case.calls & heard
             if common:
                 score = sum(weights[word] * (1.6 if word in head else 1.0) for word in sorted(common))
-                sure = len(common) > 1 or name == work or any(weights[word] == 1 for word in common & head)
-                scored.append((score * (3.0 if name == work else 1.0), sure, case))
+                close = len(common) > 1 or name == work
+                sure = close or any(weights[word] == 1 for word in common & head)
+                scored.append((score * (3.0 if name == work else 1.0) + (10.0 if close else 0.0), sure, case))
     most = max((score for score, sure, _ in scored if sure), default=0.0)
     if most:
         return tuple(case for score, sure, case in scored if sure and score == most)
@@ -256,9 +257,9 @@ def best_case(draft: Draft, work: Field, subject: str) -> Case:
     return chosen
 
 
-def is_last_resort(items: str) -> bool:
-    """Whether items are those of the case for subjects that call for none."""
-    return items == _general()[-1].items
+def is_last_resort_in(text: str) -> bool:
+    """Whether a text speaks of the items of the case for subjects that call for none."""
+    return _general()[-1].items in text
 
 
 @lru_cache(maxsize=8192)
