@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
+from zlib import crc32
 
 from taskweave.backbones.scripted import known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import figures
+from taskweave.backbones.scripted.figures import due, figures
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies, named
@@ -54,8 +55,9 @@ _ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
     role, task, subtask, author = known.role(inputs["role"]), inputs["task"], inputs["subtask"], inputs["author"]
-    draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE)
     today = wording.parse_date(inputs["date"]) or _START
+    salt = crc32(str(author["name"]).encode()) + today.isocalendar().week  # the same author words it otherwise the week after
+    draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE, salt=salt)
     goal = str(subtask["goal"])
     own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
@@ -125,7 +127,19 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     rules = [f"title_{kind}", "title", f"titled_{asked}"]
     draft.random.shuffle(rules)
     title = headline(draft, *rules, told=content)
+    if case.items in _PEOPLE:
+        title, content = (_of_people(text, draft.slots) for text in (title, content))
     return {"artifact": artifact, "title": title, "content": content}
+
+
+_PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
+
+
+def _of_people(text: str, slots: Mapping[str, str]) -> str:
+    """The text with 'who' for 'that' where items are people."""
+    for flaw in (slots["flaw1"], slots["flaw2"]):
+        text = text.replace(f" that {flaw}", f" who {flaw}")
+    return text
 
 
 def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, str]:
@@ -217,8 +231,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             "company": str(inputs["organization"]["name"]),
             "today": wording.day_month(today),
             "month": wording.month(today),
-            "soon": wording.day_month(wording.working_day(today, 3 + int(dice.words.random() * 4))),
-            "later": wording.day_month(wording.working_day(today, 9 + int(dice.words.random() * 8))),
+            "soon": wording.day_month(due(today, 3 + int(dice.words.random() * 4))),
+            "later": wording.day_month(due(today, 9 + int(dice.words.random() * 8))),
         },
     )
     know_goal(draft, inputs, about, bare_role(""))

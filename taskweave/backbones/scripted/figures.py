@@ -41,6 +41,7 @@ def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], t
         "k_mid": wording.number(k_mid),
         "n_mid": wording.number((n + n_then) // 2),
         "k2_then": wording.number(max(1, round(k2 * (0.5 + 0.4 * roll())))),
+        "seen": str(min(k, s1)),
         "s1": str(s1),
         "s2": str(s2),
         "f1": str(f1),

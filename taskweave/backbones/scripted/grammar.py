@@ -226,6 +226,7 @@ class Draft:
     used: set[int] = field(default_factory=set)
     once: frozenset[str] = frozenset()  # slots that a text should speak of one time only
     spent: set[str] = field(default_factory=set)
+    salt: int = 0  # which third of the frames of a rule with many is passed over
     spare: frozenset[str] = frozenset()  # rules whose sentences may be left out again where a text grows too long
 
     def pick(self, items: Sequence[Any]) -> Any:
@@ -258,8 +259,11 @@ class Draft:
     def choose(self, rule: str, strict: bool = False) -> Frame | None:
         """A frame of the rule that fits and repeats nothing; where there is none, one that repeats (None if `strict`)."""
         frames = load().rules[rule]
-        for _ in range(6):
-            candidate = frames[int(self.random.random() * len(frames))]
+        for _ in range(8):
+            at = int(self.random.random() * len(frames))
+            if len(frames) > 5 and (at + self.salt) % 3 == 0:
+                continue
+            candidate = frames[at]
             if id(candidate) not in self.used and candidate.needs.isdisjoint(self.spent) and self.fits(candidate):
                 self.used.add(id(candidate))
                 return candidate

@@ -16,6 +16,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(str(entry["when"])), str(entry["say"])) for entry in load().tables["payloads"])
 
 
+@lru_cache(maxsize=4096)
 def asked(goal: str, own: str, about: str, activity: str) -> str:
     """What the goal of a subtask asks for, by its words without the subjects, else by its activity."""
     low = goal.lower()
@@ -32,7 +33,7 @@ def know_people(draft: Draft, organization: Mapping[str, Json], role: str, depen
     author = draft.slots["author"]
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
     near = [str(title) for known in organization["departments"] if role in known["roles"] for title in known["roles"] if title != role]
-    functions = [f"the {head}", *(f"the {title}" for title in draft.sample(near, 1))]
+    functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), f"the {head}"]
     people = [*others[:2], *functions, "a colleague from next door"]
     draft.know(p1=people[0], p2=people[1])
     if others:
@@ -41,14 +42,17 @@ def know_people(draft: Draft, organization: Mapping[str, Json], role: str, depen
 
 
 def know_question(draft: Draft, name: str) -> None:
+    draft.know(**({"scheduled": "yes"} if name == "schedule" else {}))
     draft.know(question=draft.say(f"question_{name}"))
 
 
 def know_payload(draft: Draft, name: str) -> None:
     """The payload in words; `found` where it has told the main finding already."""
     said = draft.say(f"payload_{name}")
-    for key in ("payload", "found"):
+    for key in ("payload", "found", "did1"):
         draft.slots.pop(key, None)
     draft.know(payload=said)
     if draft.slots["flaw1"] in said:
         draft.know(found="yes")
+    if draft.slots["do1"] in said:
+        draft.know(did1="yes")

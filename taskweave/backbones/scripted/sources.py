@@ -53,7 +53,8 @@ _LEAN = re.compile(
     r"|^(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start|Send|Stop|Save|Tell|Confirm|Read)\b"
     r"|^(?:Then|Next|Before|After|Owners|Period|Dates|Since|First|Second|Changed|Exercise|Question|Excluded|In|Our|Belongs|Handed|Q|A)\b"
     r"|\bcame with\b|\bset aside\b|\bno basis\b|\brely on\b|\bmissing \d|\bshows? \d|\btried\b|\bmeans\b|\bthese \d|(?<!of )\bthe \d"
-    r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b"
+    r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
+    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|\bgoes? from\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"

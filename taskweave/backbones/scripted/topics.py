@@ -287,6 +287,7 @@ def checks(case: Case, subject: str) -> tuple[str, ...]:
     return tuple(found) if len(found) > 1 else (*found, *neutral)
 
 
+@lru_cache(maxsize=4096)
 def measured_in(goal: str) -> Metric | None:
     """The metric that a goal names, of whatever field."""
     low = goal.lower()
