@@ -67,8 +67,9 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         work = topics.field_of(role)
         foreign = topics.other_subjects(role, mine)
         case = topics.best_case(draft, work, mine)
-        metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, mine, subject, foreign)[0]
-        slots = {"T": subject, "O": mine, "items": case.items, "source": case.source, "metric": metric.name}
+        measured = topics.ranked(draft.random, topics.measures(case, mine), lambda m: m.name, mine, subject, foreign)
+        slots = {"T": subject, "O": mine, "items": case.items, "source": case.source}
+        slots |= {"metric": measured[0].name} if measured else {}
         kind = "step" if own or mine == subject else "assist"
         slots |= {"both": "yes"} if kind == "assist" else {}
         rule = f"{kind}_{activity}" if draft.has_rule(f"{kind}_{activity}") else f"{kind}_other"

@@ -5,21 +5,25 @@ A deliverable tells one story: a case of the author's field with its figures, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
+from zlib import crc32
 
-from taskweave.backbones.scripted import known, queries, topics, wording
+from taskweave.backbones.scripted import known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import figures
-from taskweave.backbones.scripted.grammar import Draft, load, tidy
+from taskweave.backbones.scripted.figures import due, figures
+from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
-SHORTEST, LONGEST = 66, 196
+SHORTEST, LONGEST = 66, 200
 _START = date(2026, 1, 5)
+_TOLD_GOAL = 0.5  # how often a text that bears on a goal says so
 
 
 def kind_of(artifact: str) -> str:
@@ -45,27 +49,26 @@ def choose_artifact(draft: Draft, artifacts: Sequence[str], activity: str) -> st
     return options[-1]
 
 
+_SPARE = frozenset(("metric_line", "limit", "method", "finding2", "implication", "opening", "next", "remedy2"))
 _ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
     role, task, subtask, author = known.role(inputs["role"]), inputs["task"], inputs["subtask"], inputs["author"]
-    draft = Draft(dice.words, {}, once=_ONCE)
     today = wording.parse_date(inputs["date"]) or _START
-    subjects = [str(s) for s in role["subjects"]]
-    about = topics.own_subject(subjects, str(task["title"])) or topics.topic(str(task["title"]))
-    own = topics.own_subject(subjects, str(subtask["goal"])) or about
-    if about.lower() in str(subtask["goal"]).lower() and about in subjects:
-        own = about
-    work = topics.field_of(role)
+    salt = crc32(str(author["name"]).encode()) + today.isocalendar().week  # the same author words it otherwise the week after
+    draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE, salt=salt)
+    goal = str(subtask["goal"])
+    own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
-    case = named_case(work, str(subtask["goal"])) or best_case(draft, work, own)
+    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), own)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
-    metrics = topics.ranked(draft.random, work.metrics, lambda m: m.name, own, about, foreign)[:2]
-    checks = topics.ranked(draft.random, work.lines["checks"], str, f"{own} {case.items} {case.source}", about, foreign)[:2]
+    named = topics.measured_in(goal)
+    metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
+    checks = topics.ranked(draft.random, topics.checks(case, own), str, f"{own} {case.items} {case.source}", about, foreign)[:2]
     artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
     kind = kind_of(artifact)
-    draft.know(**figures(draft, case, metrics[0], metrics[-1], today))
+    draft.know(**figures(draft, case, metrics[:2], today))
     draft.know(
         O=own,
         T=about,
@@ -75,6 +78,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         author=str(author["name"]),
         first=str(author["name"]).split(" ", 1)[0],
         role=str(role["role"]),
+        role_the=str(role["role"]) if str(role["role"]).isupper() else f"the {role['role']}",
         step=wording.lower_first(str(subtask["goal"]).strip().rstrip(".")),
         company=str(inputs["organization"]["name"]),
         flaw1=draft.phrase(first.flaw),
@@ -83,11 +87,10 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         flaw2=draft.phrase(second.flaw),
         why2=draft.phrase(second.cause),
         do2=draft.phrase(second.remedy),
-        check=draft.phrase(checks[0]),
-        check2=draft.phrase(checks[1]),
         task=str(task["title"]).rstrip("."),
         head=head_of(inputs["organization"], str(role["role"])),
     )
+    draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
     head = draft.slots["head"]
     draft.know(
@@ -108,11 +111,49 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     if task["constraints"] and "…" not in task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
         draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
     dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
-    know_dependencies(draft, dependencies, head)
-    content = queries.content(draft, work.schema) if kind == "sql" else fitted(draft, f"layout_{kind}")
-    rules = (f"title_{kind}", "title")
-    title = headline(draft, *(rules if draft.random.random() < 0.55 else reversed(rules)))
+    payloads.know_people(draft, inputs["organization"], str(role["role"]), dependencies, head)
+    if kind == "minutes":
+        draft.know(third="yes")
+    asked = payloads.asked(goal, own, about, str(subtask["activity"]))
+    payloads.know_question(draft, asked)
+    know_dependencies(draft, dependencies, topics.stems(f"{own} {about} {case.items} {case.item}"))
+
+    def begin() -> None:
+        payloads.know_payload(draft, asked)
+
+    tables = topics.fields()[case.field or topics.field_of(role).name].schema
+    rule: str | Callable[[], str] = partial(queries.content, draft, tables) if kind == "sql" else f"layout_{kind}"
+    content = fitted(draft, rule, begin)
+    rules = [f"title_{kind}", "title", f"titled_{asked}"]
+    draft.random.shuffle(rules)
+    title = headline(draft, *rules, told=content)
+    if case.items in _PEOPLE:
+        title, content = (_of_people(text, draft.slots) for text in (title, content))
     return {"artifact": artifact, "title": title, "content": content}
+
+
+_PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
+
+
+def _of_people(text: str, slots: Mapping[str, str]) -> str:
+    """The text with 'who' for 'that' where items are people."""
+    for flaw in (slots["flaw1"], slots["flaw2"]):
+        text = text.replace(f" that {flaw}", f" who {flaw}")
+    return text
+
+
+def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, str]:
+    """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
+    subjects = [str(s) for s in role["subjects"]]
+    about = topics.topic(title)
+    named = topics.own_subject(subjects, title)
+    for subject in (named, about):
+        if subject and (found := topics.assisting_subject(goal, subject)):
+            return found, subject
+    about = named or about
+    if about.lower() in goal.lower():
+        return about, about
+    return topics.own_subject(subjects, goal) or about, about
 
 
 def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Json]) -> None:
@@ -121,14 +162,16 @@ def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Js
     stated = known.goals([{**goal, "owner": owners.get(str(goal["name"]))} for goal in inputs["goals"]])
     if stated:
         goal = draft.pick(stated)
-        linked = bears_on(goal, subjects, role) >= 1.2
+        linked = bears_on(goal, subjects, role) >= 1.2 and draft.random.random() < _TOLD_GOAL
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
 def named_case(work: topics.Field, goal: str) -> topics.Case | None:
     """The case whose things the subtask's goal names."""
     low = goal.lower()
-    found = [case for case in work.cases if case.items in low or case.source in low]
+    others = (known for known in topics.fields().values() if known is not work)
+    found = [case for known in (work, *others) for case in known.cases if case.source in low]
+    found += [case for case in work.cases if f"{case.items} " in low]
     return found[0] if found else None
 
 
@@ -140,30 +183,37 @@ def head_of(organization: Mapping[str, Json], role: str) -> str:
     return "management team"
 
 
-def headline(draft: Draft, *rules: str) -> str:
-    """A title of at most eleven words."""
-    best = ""
-    for attempt in range(6):
+_NUMBER = re.compile(r"\d[\d,.]*")
+
+
+def headline(draft: Draft, *rules: str, told: str = "") -> str:
+    """A title of at most eleven words whose figures come up in the text below it."""
+    best, worst = "", 99
+    figures = set(_NUMBER.findall(told))
+    for attempt in range(8):
         text = wording.upper_first(draft.say(rules[attempt % len(rules)]))
-        if wording.words(text) <= 11:
+        faults = max(0, wording.words(text) - 11) + 5 * (bool(told) and not figures.issuperset(_NUMBER.findall(text)))
+        if not faults:
             return text
-        best = text if not best or wording.words(text) < wording.words(best) else best
+        if faults < worst:
+            best, worst = text, faults
     return best
 
 
-def fitted(draft: Draft, rule: str) -> str:
-    """A layout of the rule said until it has a good length; from the third try on with what it builds on in brief, then by name only."""
+def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None] = lambda: None) -> str:
+    """A text said until it has a good length; from the second try on with ever less of what it builds on, at last by name only."""
     best, off = "", 10_000
-    for attempt in range(7):
+    for attempt in range(9):
         draft.restart()
-        shorter = {2: "_brief", 4: "_bare"}.get(attempt)
+        shorter = {1: "_brief", 3: "_bare", 5: "_last"}.get(attempt)
         if shorter:
             draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
-        text = tidy(draft.say(rule))
+        begin()
+        text = tidy(shortened(draft.say(rule), LONGEST)) if isinstance(rule, str) else rule()
         size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
             return text
-        miss = max(SHORTEST - size, size - LONGEST)
+        miss = max(SHORTEST - size, 3 * (size - LONGEST))
         if miss < off:
             best, off = text, miss
     return best
@@ -181,8 +231,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             "company": str(inputs["organization"]["name"]),
             "today": wording.day_month(today),
             "month": wording.month(today),
-            "soon": wording.day_month(wording.working_day(today, 3 + int(dice.words.random() * 4))),
-            "later": wording.day_month(wording.working_day(today, 9 + int(dice.words.random() * 8))),
+            "soon": wording.day_month(due(today, 3 + int(dice.words.random() * 4))),
+            "later": wording.day_month(due(today, 9 + int(dice.words.random() * 8))),
         },
     )
     know_goal(draft, inputs, about, bare_role(""))
@@ -218,9 +268,11 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         if partials[0]["dep_author"] != partials[-1]["dep_author"]:
             draft.know(two="yes")
     if partials:
-        work = topics.field_of(partials[-1]["dep_role"])
+        case = best_case(draft, topics.field_of(partials[-1]["dep_role"]), about)
         text = " ".join(part.get("quote", "") for part in partials)
-        draft.know(check=draft.phrase(topics.ranked(draft.random, work.lines["checks"], str, about, text, ())[0]))
+        said = [check for check in topics.checks(case, about) if draft.fits(frame(check))]
+        if said:
+            draft.know(check=draft.phrase(topics.ranked(draft.random, said, str, about, text, ())[0]))
     content = fitted(draft, "layout_merge")
     for _ in range(4):
         if wording.words(content) >= 84:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
 
 
-def figures(draft: Draft, case: topics.Case, metric: topics.Metric, other: topics.Metric, today: date) -> dict[str, str]:
-    """Numbers and dates that agree with each other throughout one text."""
+def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], today: date) -> dict[str, str]:
+    """Numbers and dates that agree with each other throughout one text; of metrics, the first is `m` and the second `o`."""
     roll = draft.random.random
     n = int(case.many[0] + roll() * (case.many[1] - case.many[0]))
     k = max(2, round(n * (0.07 + 0.25 * roll())))
     k2 = max(2, round(n * (0.03 + 0.12 * roll())))
     if k2 == k:
         k += 1
+    k_then, n_then = max(1, round(k * (0.2 + 0.4 * roll()))), round(n * (0.82 + 0.15 * roll()))
+    k_mid = max(k_then, round(k * (0.65 + 0.2 * roll())))
+    s1, s2 = (max(4, min(n // 3, 5 + int(roll() * 8))) for _ in range(2))
+    f1, f2 = 2 + int(roll() * min(2, s1 - 3)), 2
+    below = max(2, k // 2)
     slots = {
         "n": wording.number(n),
         "k": wording.number(k),
@@ -25,25 +31,50 @@ def figures(draft: Draft, case: topics.Case, metric: topics.Metric, other: topic
         "pct2": f"{round(100 * k2 / n)} %",
         "sample": str(max(2, min(n // 3, 5 + int(roll() * 20)))),
         "half": wording.number(k // 2),
+        "below": wording.number(below),
+        "gap": wording.number(k - below),
+        "rest2": wording.number(n - k - k2),
+        "rest2_pct": f"{100 - round(100 * k / n) - round(100 * k2 / n)} %",
+        "both": wording.number(k + k2),
+        "k_then": wording.number(k_then),
+        "n_then": wording.number(n_then),
+        "k_mid": wording.number(k_mid),
+        "n_mid": wording.number((n + n_then) // 2),
+        "k2_then": wording.number(max(1, round(k2 * (0.5 + 0.4 * roll())))),
+        "seen": str(min(k, s1)),
+        "s1": str(s1),
+        "s2": str(s2),
+        "f1": str(f1),
+        "f2": str(f2),
+        "f0": "none" if f1 == 2 else "one",
+        "tried": str(s1 + s2),
+        "pass": str(s1 + s2 - f1 - f2),
+        "half_pct": f"{max(1, round(50 * k / n))} %",
         "one_in": wording.in_words(round(n / k)),
     }
-    slots |= movement(draft, metric, "m") | movement(draft, other, "o")
+    for name, metric in zip(("m", "o"), metrics, strict=False):
+        slots |= movement(draft, metric, name)
     weeks = 2 + int(roll() * 7)
     start = wording.working_day(today, -5 * weeks)
     soon, later, check = 2 + int(roll() * 4), 6 + int(roll() * 6), 13 + int(roll() * 12)
     for name, day in (
         ("since", start),
         ("today", today),
-        ("soon", wording.working_day(today, soon)),
-        ("later", wording.working_day(today, later)),
-        ("check_day", wording.working_day(today, check)),
+        ("mid", wording.working_day(today, -5 * (weeks // 2) - 1)),
+        ("day1", wording.working_day(today, -2)),
+        ("day2", wording.working_day(today, -1)),
+        ("soon", due(today, soon)),
+        ("later", due(today, later)),
+        ("check_day", due(today, check)),
     ):
         slots[name] = wording.day_month(day)
     slots |= {
-        "soon_day": wording.weekday(wording.working_day(today, soon)),
+        "soon_day": wording.weekday(due(today, soon)),
         "weeks": wording.in_words(weeks),
         "iso": today.isoformat(),
         "days": wording.in_words(3 + int(roll() * 7)),
+        "step3": str(5 + int(roll() * 3)),
+        "step4": str(8 + int(roll() * 3)),
         "effort": wording.in_words(2 + int(roll() * 5)),
         "month": wording.month(today),
         "ref": str(100 + int(roll() * 900)),
@@ -51,6 +82,17 @@ def figures(draft: Draft, case: topics.Case, metric: topics.Metric, other: topic
         "minutes": str(20 + 5 * int(roll() * 6)),
     }
     return slots
+
+
+def due(today: date, days: int) -> date:
+    """A date by which something is to be done: never a day on which nobody is at work anywhere."""
+    day = wording.working_day(today, days)
+    while (day.month, day.day) in _CLOSED:
+        day = wording.working_day(day, 1)
+    return day
+
+
+_CLOSED = ((12, 24), (12, 25), (12, 26), (12, 31), (1, 1))
 
 
 def movement(draft: Draft, metric: topics.Metric, name: str) -> dict[str, str]:
@@ -70,6 +112,8 @@ def movement(draft: Draft, metric: topics.Metric, name: str) -> dict[str, str]:
         f"{name}_now": wording.measured(now, _unit(metric), places),
         f"{name}_then": wording.measured(then, _unit(metric), places),
         f"{name}_aim": wording.measured(hoped, _unit(metric), places),
+        f"{name}_d1": wording.measured(then + 0.6 * (now - then), _unit(metric), places),
+        f"{name}_d2": wording.measured(now, _unit(metric), places),
         f"{name}_moved": "rose" if rose else "fell",
         f"{name}_good": "better" if better else "worse",
         f"{name}_bad": "higher" if metric.better == "lower" else "lower",

@@ -182,6 +182,22 @@ def load() -> Bank:
     return Bank(rules, tables)
 
 
+SPARE, END = "\x02", "\x03"  # around what may be left out
+_SPARED = re.compile(f"{SPARE}[^{SPARE}{END}]*{END}")
+
+
+def shortened(text: str, most: int) -> str:
+    """The text without as many of its spare sentences, from the last one on, as brings it to `most` words."""
+    over = wording.words(text) - most
+    if over > 0:
+        for spare in reversed(_SPARED.findall(text)):
+            if over <= 0:
+                break
+            over -= wording.words(spare)
+            text = text.replace(spare, "", 1)
+    return text.replace(SPARE, "").replace(END, "")
+
+
 _SPACES = re.compile(r"  +")
 _LINES = re.compile(r" *\n *")
 _GAPS = re.compile(r"\n{3,}")
@@ -210,6 +226,8 @@ class Draft:
     used: set[int] = field(default_factory=set)
     once: frozenset[str] = frozenset()  # slots that a text should speak of one time only
     spent: set[str] = field(default_factory=set)
+    salt: int = 0  # which third of the frames of a rule with many is passed over
+    spare: frozenset[str] = frozenset()  # rules whose sentences may be left out again where a text grows too long
 
     def pick(self, items: Sequence[Any]) -> Any:
         return items[int(self.random.random() * len(items))]
@@ -241,8 +259,11 @@ class Draft:
     def choose(self, rule: str, strict: bool = False) -> Frame | None:
         """A frame of the rule that fits and repeats nothing; where there is none, one that repeats (None if `strict`)."""
         frames = load().rules[rule]
-        for _ in range(6):
-            candidate = frames[int(self.random.random() * len(frames))]
+        for _ in range(8):
+            at = int(self.random.random() * len(frames))
+            if len(frames) > 5 and (at + self.salt) % 3 == 0:
+                continue
+            candidate = frames[at]
             if id(candidate) not in self.used and candidate.needs.isdisjoint(self.spent) and self.fits(candidate):
                 self.used.add(id(candidate))
                 return candidate
@@ -289,7 +310,7 @@ class Draft:
                 value = self.say(part.rule, part.optional)
                 for function in part.filters:
                     value = function(value)
-                out.append(value)
+                out.append(f"{SPARE}{value}{END}" if value and part.optional and part.rule in self.spare else value)
             else:
                 options = part.options
                 self._write(options[int(self.random.random() * len(options))], out)

@@ -9,7 +9,9 @@ from datetime import date
 from typing import Any
 
 from taskweave.backbones.scripted import topics, wording
-from taskweave.backbones.scripted.grammar import Draft, load, tidy
+from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy
+
+LONGEST = 196  # words
 
 
 def schema(name: str) -> list[Mapping[str, Any]]:
@@ -36,7 +38,12 @@ def content(draft: Draft, name: str) -> str:
         t_limit=str(10 + 5 * int(draft.random.random() * 4)),
         t_alias="t" if str(table["table"])[0] == "p" else str(table["table"])[0],
     )
-    before = "\n".join(f"-- {line}" for line in textwrap.wrap(tidy(f"{draft.say('sql_question')} {draft.slots['builds']}"), 96))
+    before = _comment(tidy(draft.say("sql_question")))
     statement = draft.say("sql_statement")
-    after = "\n".join(f"-- {line}" for line in textwrap.wrap(tidy(draft.say("sql_reading")), 96))
+    room = LONGEST - wording.words(before) - wording.words(statement) - 12  # a mark begins every line of comment
+    after = _comment(tidy(shortened(draft.say("sql_reading"), room)))
     return f"{before}\n{re.sub(r'[ ]+$', '', statement, flags=re.MULTILINE)}\n{after}"
+
+
+def _comment(text: str) -> str:
+    return "\n".join(f"-- {line}" for part in text.split("\n") if part for line in textwrap.wrap(part, 96))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from taskweave.backbones.scripted import wording
+from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.records import Json
@@ -46,11 +46,15 @@ _HEADS = (
     "Done when",
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
+_PART = re.compile(r"\d of (?:the |our )?\d")
 _LEAN = re.compile(
     r"\bof (?:them|these)\b|\b(?:I|my|me|below|above)\b"
     r"|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
     r"|^(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start|Send|Stop|Save|Tell|Confirm|Read)\b"
-    r"|^(?:Then|Next|Before|After|Owners|Period|Dates)\b"
+    r"|^(?:Then|Next|Before|After|Owners|Period|Dates|Since|First|Second|Changed|Exercise|Question|Excluded|In|Our|Belongs|Handed|Q|A)\b"
+    r"|\bcame with\b|\bset aside\b|\bno basis\b|\brely on\b|\bmissing \d|\bshows? \d|\btried\b|\bmeans\b|\bthese \d|(?<!of )\bthe \d"
+    r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
+    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|\bgoes? from\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
@@ -69,6 +73,7 @@ def borrowed(excerpt: str) -> str:
             '"' in sentence
             or "@" in sentence
             or " | " in sentence
+            or "→" in sentence
             or "'" in sentence.replace("'s ", " ")
             or sentence.startswith(_HEADS)
             or "SELECT" in sentence
@@ -78,10 +83,15 @@ def borrowed(excerpt: str) -> str:
         text = wording.upper_first(text.rstrip(".;:, "))
         if not 5 <= wording.words(text) <= 24 or text.count("(") != text.count(")"):
             continue
-        if not _FIGURE.search(text):
+        if ": " in text or not _FIGURE.search(text):
             continue
         score = (
-            2 + 2 * min(len(_FIGURE.findall(text)), 3) - 5 * bool(_LEAN.search(text)) - 3 * bool(_THIN.search(text)) + (" that " in text)
+            2
+            + 2 * min(len(_FIGURE.findall(text)), 3)
+            - 5 * bool(_LEAN.search(text))
+            - 3 * bool(_THIN.search(text))
+            + (" that " in text)
+            + bool(_PART.search(text))
         )
         if score > most:
             best, most = text, score
@@ -107,29 +117,47 @@ def named(slots: Mapping[str, str]) -> str:
     return f"'{slots['dep']}' by {slots['dep_author']}"
 
 
-def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
-    """`builds`: what the text builds on, a sentence each for the first three; and the people who were involved."""
-    author = draft.slots["author"]
-    said = []
-    for position, slots in enumerate(dependencies[:3]):
-        rule = "basis_own" if slots["dep_author"] == author else "basis_more" if position else "basis"
-        said.append(local(draft, rule, slots))
-    rest = wording.join([named(slots) for slots in dependencies[1:3]])
-    every = wording.join([named(slots) for slots in dependencies[:3]])
-    if every:
-        draft.know(
-            builds_brief=f"{said[0]} {local(draft, 'also_used', {'named': rest})}" if rest else said[0],
-            builds_bare=local(draft, "basis_bare", {"named": every}),
-        )
-    said.append(draft.say("evidence_line"))
-    draft.know(builds=" ".join(said), builds_or=" ".join(said).strip() or "Nothing on this was found in the pool.")
-    others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
-    if others:
-        draft.know(colleague=others[0], colleague_first=others[0].split(" ", 1)[0])
-    draft.know(
-        present=wording.join([author, *others[:3]] if others else [author, f"the {head}"]),
-        owner2=others[0] if others else f"the {head}",
-        mail_to=head,
-    )
-    if others:
-        draft.know(copy_to=wording.join(others[:2]))
+def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], wanted: frozenset[str]) -> None:
+    """`builds`: what the text takes from earlier results, in their own words only where these bear on it; `sources`: the others, by name.
+
+    `wanted` are the stems of what the text is about.  A figure for the same fault is set against today's.
+    """
+    known = dict(draft.slots)
+    draft.know(builds="", sources="")
+    lead = next((slots for slots in dependencies[:3] if _bears(slots, wanted)), None)
+    if lead is not None:
+        then = _count_of(lead["quote"], known["items"], known["flaw1"])
+        now, before = (int(text.replace(",", "") or "0") for text in (known["k"], then))
+        if then and now != before:
+            moved = {"fell" if now < before else "rose": "yes"}
+            draft.know(builds=local(draft, "then_now", {**lead, **moved, "then": then}))
+        else:
+            draft.know(builds=local(draft, "basis_own" if lead["dep_author"] == known["author"] else "basis", lead))
+    evidence = draft.say("evidence_line") if wanted & topics.stems(known.get("evidence", "")) else ""
+    if evidence:
+        draft.know(builds=f"{draft.slots['builds']} {evidence}".strip())
+    rest = [slots for slots in dependencies[:3] if slots is not lead]
+    if rest:
+        named_so = [f"{named(slots)} ({_read_for(draft, slots, wanted)})" if at < 2 else named(slots) for at, slots in enumerate(rest)]
+        draft.know(sources=local(draft, "basis_bare", {"named": wording.join(named_so)}))
+        draft.know(sources_brief=local(draft, "basis_bare", {"named": wording.join([named(slots) for slots in rest[:2]])}))
+    draft.know(builds_bare=draft.slots["builds"] if lead is None or not evidence else draft.slots["builds"].removesuffix(evidence).strip())
+    if lead is not None:
+        every = wording.join([named(slots) for slots in [lead, *rest][:2]])
+        draft.know(builds_last="", sources_last=local(draft, "basis_bare", {"named": every}))
+
+
+def _bears(slots: Mapping[str, str], wanted: frozenset[str]) -> bool:
+    quote = slots.get("quote", "")
+    return bool(quote and wanted & topics.stems(quote)) and not topics.is_last_resort_in(quote)
+
+
+def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) -> str:
+    return draft.say("read_near" if wanted & topics.stems(slots["dep"]) else "read_far")
+
+
+def _count_of(quote: str, items: str, flaw: str) -> str:
+    """How many items have the flaw, according to a quote; '' where it does not say."""
+    at = quote.find(flaw)
+    found = re.search(rf"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? (?:{re.escape(items)} )?(?:that )?$", quote[:at]) if at > 0 else None
+    return found.group(1) if found else ""

@@ -99,14 +99,13 @@ def _task(
     activity = str(draft.pick(usable)) if usable else "analyse"
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role["role"]]
     foreign = topics.other_subjects(role, subject)
-    metric = topics.ranked(draft.random, work.metrics, lambda m: m.name, subject, "", foreign)[0]
     case = topics.best_case(draft, work, subject)
+    metrics = topics.ranked(draft.random, topics.measures(case, subject), lambda m: m.name, subject, "", foreign)
     problem = topics.ranked(draft.random, case.problems, lambda p: p.text, subject, "", foreign)[0]
     slots = {
         "S": subject,
         "T": subject,
         "lead": str(role["role"]),
-        "metric": metric.name,
         "items": case.items,
         "item": case.item,
         "source": case.source,
@@ -115,6 +114,8 @@ def _task(
     }
     if role["responsibilities"]:
         slots["duty"] = wording.lower_first(str(topics.ranked(draft.random, role["responsibilities"], str, subject, "", ())[0]).rstrip("."))
+    if metrics:
+        slots["metric"] = metrics[0].name
     if others:
         slots |= {"others": wording.join(others), "other": others[0], "several" if len(others) > 1 else "single": "yes"}
     if served:
@@ -127,9 +128,10 @@ def _task(
     if urgent and incident:
         title = f"{slots['incident']}: {wording.lower_first(title)}"
     background = [draft.say("background_incident") if incident else draft.say("background"), draft.say("background_more")]
+    outputs = [line for line in topics.suited(work.lines["outputs"], subject) if draft.fits(frame(line))]
     description = [
         draft.say(f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe"),
-        draft.phrase(draft.pick(topics.suited(work.lines["outputs"], subject))) if draft.random.random() < 0.75 else "",
+        draft.phrase(draft.pick(outputs)) if outputs and draft.random.random() < 0.75 else "",
         draft.say("describe_others") if others else "",
     ]
     constraints = (

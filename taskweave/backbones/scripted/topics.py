@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import Any, TypeVar
 
 from taskweave.backbones.scripted import wording
-from taskweave.backbones.scripted.grammar import Draft, load
+from taskweave.backbones.scripted.grammar import Draft, Slot, load
 from taskweave.backbones.scripted.known import Goal
 from taskweave.records import Json
 
@@ -42,6 +42,8 @@ class Case:
     problems: tuple[Problem, ...]
     many: tuple[int, int]  # how many there usually are
     text: str  # all that its problems say
+    field: str = ""  # the field of work that it belongs to; none for a general one
+    mark: frozenset[str] = frozenset()  # the stems that tell its items from those of the field's other cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Metric:
     low: float
     high: float
     better: str  # lower | higher
+    tags: str = ""  # the items and subjects that it measures; none for every case of its field
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,15 @@ def _case(raw: Mapping[str, Any]) -> Case:
 
 
 def _metric(line: str) -> Metric:
-    name, unit, low, high, better = (piece.strip() for piece in line.split("::"))
-    return Metric(name, unit, float(low), float(high), better)
+    name, unit, low, high, better, *tags = (piece.strip() for piece in line.split("::"))
+    return Metric(name, unit, float(low), float(high), better, " ".join(tags))
+
+
+def _cases(name: str, raw: Sequence[Mapping[str, Any]]) -> tuple[Case, ...]:
+    found = tuple(map(_case, raw))
+    heard = [stems(case.items) for case in found]
+    marks = [own - frozenset().union(*(other for other in heard if other is not own)) for own in heard]
+    return tuple(replace(case, field=name, mark=mark or own) for case, mark, own in zip(found, marks, heard, strict=True))
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +121,7 @@ def fields() -> dict[str, Field]:
             lines(raw["titles"]),
             frozenset(str(raw["words"]).split()),
             tuple(map(_metric, lines(raw["metrics"]))),
-            tuple(map(_case, raw["cases"])),
+            _cases(name, raw["cases"]),
             phrases,
             str(raw.get("schema", "office")),
         )
@@ -204,21 +214,122 @@ def _general() -> tuple[Case, ...]:
     return tuple(map(_case, load().tables["general_cases"]))
 
 
+@lru_cache(maxsize=1)
+def _weights() -> dict[str, float]:
+    """How much a word says about which case is meant: the more cases it calls for, the less."""
+    calls = [word for known in fields().values() for case in known.cases for word in case.calls]
+    return {word: 1 / calls.count(word) ** 0.5 for word in set(calls)}
+
+
 @lru_cache(maxsize=8192)
-def _called(work: str, own: str) -> tuple[Case, ...]:
-    """The cases that the words of a subject call for: of the field, else general ones by the subject's head word, else the last resort."""
-    heard = {word.rstrip("s") for word in wording.content_words(own)}
-    for cases, words in ((fields()[work].cases, heard), (_general(), set(wording.head_word(own))), (_general(), heard)):
-        most = max(len(case.calls & words) for case in cases)
-        if most:
-            return tuple(case for case in cases if len(case.calls & words) == most)
+def _called(work: str, subject: str) -> tuple[Case, ...]:
+    """The cases that a subject calls for, of whatever field; those of the field `work` first where several would do.
+
+    Else general ones by the subject's head word, else what a single word of it calls for, else the last resort.
+    """
+    heard = {word.rstrip("s") for word in wording.content_words(subject)}
+    head = {word.rstrip("s") for word in wording.head_word(subject)}
+    weights = _weights()
+    scored: list[tuple[float, bool, Case]] = []
+    for name, known in fields().items():
+        for case in known.cases:
+            common = case.calls & heard
+            if common:
+                score = sum(weights[word] * (1.6 if word in head else 1.0) for word in sorted(common))
+                close = len(common) > 1 or name == work
+                sure = close or any(weights[word] == 1 for word in common & head)
+                scored.append((score * (3.0 if name == work else 1.0) + (10.0 if close else 0.0), sure, case))
+    most = max((score for score, sure, _ in scored if sure), default=0.0)
+    if most:
+        return tuple(case for score, sure, case in scored if sure and score == most)
+    by_head = tuple(case for case in _general() if case.calls & head)
+    if by_head:
+        return by_head
+    most = max((score for score, _, _ in scored), default=0.0)
+    if most:
+        return tuple(case for score, _, case in scored if score == most)
     return _general()[-1:]
 
 
-def best_case(draft: Draft, work: Field, own: str) -> Case:
+def best_case(draft: Draft, work: Field, subject: str) -> Case:
     """A case that suits the subject."""
-    chosen: Case = draft.pick(_called(work.name, own))
+    chosen: Case = draft.pick(_called(work.name, subject))
     return chosen
+
+
+def is_last_resort_in(text: str) -> bool:
+    """Whether a text speaks of the items of the case for subjects that call for none."""
+    return _general()[-1].items in text
+
+
+@lru_cache(maxsize=8192)
+def measures(case: Case, subject: str) -> tuple[Metric, ...]:
+    """The metrics that say something about a case of a subject; none for a general case."""
+    if not case.field:
+        return ()
+    wanted = case.mark | stems(subject)
+    fitting = [metric for metric in fields()[case.field].metrics if not metric.tags or wanted & stems(metric.tags)]
+    close = [metric for metric in fitting if stems(subject) & (stems(metric.name) | stems(metric.tags))]
+    return tuple(close or fitting)
+
+
+@lru_cache(maxsize=8192)
+def checks(case: Case, subject: str) -> tuple[str, ...]:
+    """What may be done to check a finding of a case: as its field does it, else in ways that suit anything that can be counted."""
+    found = []
+    if case.field:
+        wanted = case.mark | stems(subject)
+        for line in fields()[case.field].lines["checks"]:
+            phrase, _, tags = line.partition("::")
+            if not tags or wanted & stems(tags):
+                found.append(phrase.strip())
+    neutral = lines(load().tables["neutral_checks"])
+    return tuple(found) if len(found) > 1 else (*found, *neutral)
+
+
+@lru_cache(maxsize=4096)
+def measured_in(goal: str) -> Metric | None:
+    """The metric that a goal names, of whatever field."""
+    low = goal.lower()
+    found = [metric for known in fields().values() for metric in known.metrics if len(metric.name) > 9 and metric.name in low]
+    return max(found, key=lambda metric: len(metric.name)) if found else None
+
+
+@lru_cache(maxsize=1)
+def _assisting() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """How the goal of a subtask that serves a task reads: its first words, and a pattern with the subject `O` and the task's `T`."""
+    found = []
+    for rule, frames in load().rules.items():
+        if rule.startswith("assist_"):
+            for known in frames:
+                seen: set[str] = set()
+                pattern = "".join(_piece(part, seen) for part in known.parts)
+                first = known.parts[0]
+                found.append((first.lower() if isinstance(first, str) else "", re.compile(pattern, re.IGNORECASE)))
+    return tuple(found)
+
+
+def _piece(part: object, seen: set[str]) -> str:
+    if isinstance(part, Slot):
+        if part.filters:
+            return r"\w*"
+        if part.name in seen:
+            return f"(?P={part.name})"
+        seen.add(part.name)
+        return f"(?P<{part.name}>.+?)"
+    return re.escape(part) if isinstance(part, str) else ".*?"
+
+
+@lru_cache(maxsize=8192)
+def assisting_subject(goal: str, about: str) -> str | None:
+    """The subject through which a subtask serves the task's subject, read out of its goal; None where it works on the latter itself."""
+    low, wanted = goal.lower(), about.lower()
+    for first, pattern in _assisting():
+        if low.startswith(first) and (match := pattern.fullmatch(goal.strip().rstrip("."))):
+            own = match.groupdict()
+            if own.get("T", "").lower() == wanted and own.get("O"):
+                return own["O"]
+    return None
 
 
 def own_subject(subjects: Sequence[str], *texts: str) -> str | None:

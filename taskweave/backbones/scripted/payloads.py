@@ -1,0 +1,58 @@
+"""What a goal asks for: which rule hands it over, and the people, counts and dates that such rules speak of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from taskweave.backbones.scripted import wording
+from taskweave.backbones.scripted.grammar import Draft, load
+from taskweave.records import Json
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(str(entry["when"])), str(entry["say"])) for entry in load().tables["payloads"])
+
+
+@lru_cache(maxsize=4096)
+def asked(goal: str, own: str, about: str, activity: str) -> str:
+    """What the goal of a subtask asks for, by its words without the subjects, else by its activity."""
+    low = goal.lower()
+    for subject in sorted((own.lower(), about.lower()), key=len, reverse=True):
+        low = low.replace(subject, "it")
+    for pattern, name in _patterns():
+        if pattern.search(low):
+            return name
+    return str(load().tables["payload_of"].get(activity, "sum"))
+
+
+def know_people(draft: Draft, organization: Mapping[str, Json], role: str, dependencies: list[dict[str, str]], head: str) -> None:
+    """`p1` and `p2`: two others who were involved, by name where one is known, else by function."""
+    author = draft.slots["author"]
+    others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
+    near = [str(title) for known in organization["departments"] if role in known["roles"] for title in known["roles"] if title != role]
+    functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), f"the {head}"]
+    people = [*others[:2], *functions, "a colleague from next door"]
+    draft.know(p1=people[0], p2=people[1])
+    if others:
+        draft.know(colleague=others[0], copy_to=wording.join(others[:2]))
+    draft.know(present=wording.join([author, *others[:3]] if others else [author, f"the {head}"]), mail_to=head)
+
+
+def know_question(draft: Draft, name: str) -> None:
+    draft.know(**({"scheduled": "yes"} if name == "schedule" else {}))
+    draft.know(question=draft.say(f"question_{name}"))
+
+
+def know_payload(draft: Draft, name: str) -> None:
+    """The payload in words; `found` where it has told the main finding already."""
+    said = draft.say(f"payload_{name}")
+    for key in ("payload", "found", "did1"):
+        draft.slots.pop(key, None)
+    draft.know(payload=said)
+    if draft.slots["flaw1"] in said:
+        draft.know(found="yes")
+    if draft.slots["do1"] in said:
+        draft.know(did1="yes")
