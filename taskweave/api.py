@@ -14,6 +14,7 @@ from taskweave.driving import Organization
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
 from taskweave.pool.pool import Pool
+from taskweave.pool.trace import BREADTH, DEPTH
 from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
 from taskweave.simulation.year import Outcome, Progress
@@ -163,11 +164,11 @@ class Run:
     def calls(self) -> Table:
         return self.table("calls")
 
-    def trace(self, id: str) -> Trace:
-        """What a result rests on, and what rests on it."""
+    def trace(self, id: str, *, depth: int = DEPTH, breadth: int = BREADTH) -> Trace:
+        """What a result, task, plan or incident rests on, and what rests on it: `depth` links far, at most `breadth` of a kind each."""
         pool = self.pool()
         try:
-            return pool.trace(id)
+            return pool.trace(id, depth=depth, breadth=breadth)
         finally:
             pool.close()
 

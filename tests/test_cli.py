@@ -446,6 +446,17 @@ def test_trace_takes_the_end_of_an_id_and_names_the_nearest_of_an_unknown_one(fi
     assert refused("trace", finished, row["id"] + "x")
 
 
+def test_trace_is_short_unless_more_is_asked_for_and_says_what_it_cut(finished: Path) -> None:
+    plan = next(row["id"] for row in Pool.open(finished / "run.db").rows("states", level="year"))
+    short, narrow, deep = (
+        type_in("trace", finished, plan, *words).stdout for words in ([], ["--breadth", "1"], ["--depth", "9", "--breadth", "99"])
+    )
+    assert len(narrow.splitlines()) < len(short.splitlines()) < len(deep.splitlines())
+    assert "links are not shown: --depth" in short
+    assert "not shown" not in deep
+    assert type_in("trace", finished, plan, "--depth", "-1").exit_code == 2
+
+
 def test_export_writes_one_file_a_table(finished: Path) -> None:
     done = type_in("export", finished, "--format", "jsonl", "--out", "data")
     assert done.exit_code == 0
