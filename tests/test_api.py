@@ -119,6 +119,19 @@ def test_an_organization_is_loaded_by_path_by_name_and_from_text(tmp_path: Path)
         tw.Organization("name: One\nroles: {Boss: {boss: 1}}\n")
 
 
+def test_an_organization_without_a_name_keeps_the_one_of_its_file_inside_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "paper_lantern.yaml"
+    file.write_text("roles: {Boss: {}, Clerk: {reports_to: Boss}}\n", encoding="utf-8")
+    loaded = tw.Organization.load(file)
+    run = tw.simulate(loaded, until="week:1")
+    assert (run.path, run.status().organization) == (Path("runs/paper-lantern-1"), "Paper Lantern")
+    inside = run.folder.organization()
+    assert inside == loaded.resolved
+    assert "Paper Lantern" in inside.description
+    unnamed = tw.simulate(tw.Organization(file.read_text()), until="week:1")
+    assert unnamed.folder.organization().name == "Organization"
+
+
 def test_simulate_works_inside_a_running_loop() -> None:
     async def notebook() -> tw.Run:
         return tw.simulate("tiny", until="week:1", out="in-a-loop")
