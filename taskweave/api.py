@@ -5,12 +5,15 @@ Entry points: `Organization`, `simulate`, `Run`, `runs`.  Refuses to print, and 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import driving
 from taskweave.driving import Organization
+from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
 from taskweave.pool.pool import Pool
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
     from taskweave.pool.trace import Trace
     from taskweave.records import Backbone
+
+_LOOKS = (0.05, 0.1, 0.2, 0.4, 0.0)  # seconds between looks at a run.db that a live run writes
 
 __all__ = ["Organization", "Run", "Table", "runs", "simulate"]
 
@@ -106,10 +111,35 @@ class Run:
 
     # ------------------------------------------------------------ what happened
     def pool(self) -> Pool:
-        """run.db, open for reading.  Raises RunRefused before there is one."""
+        """run.db, open for reading.  Raises RunRefused before there is one, and where it holds less than the weeks that are closed."""
         if not self.folder.run_db_path.exists():
-            raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {self.path}")
-        return Pool.open(self.folder.run_db_path)
+            raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {quote(str(self.path))}")
+        pool = Pool.open(self.folder.run_db_path)
+        try:
+            self._refuse_less_than_closed(pool)
+        except BaseException:
+            pool.close()
+            raise
+        return pool
+
+    def _refuse_less_than_closed(self, pool: Pool) -> None:
+        """run.db is rebuilt whenever a run goes on; until that is done, its tables would be those of a shorter run."""
+        with JournalReader(self.folder.journal_path) as journal:
+            closed = {week.week for week in journal.weeks()}
+        for pause in _LOOKS:
+            written = set(pool.weeks())
+            if closed <= written:
+                return
+            if (holder := self.folder.holder()) is None:
+                break
+            time.sleep(pause)  # a week is closed in the journal a moment before its rows are there
+        holds = f"holds weeks {min(written)}-{max(written)} of the {len(closed)} that are closed" if written else "holds no week yet"
+        if holder is not None:
+            raise RunRefused(f"{pool.path}: {holds}: it is being rebuilt by {holder}. Ask again when that is done.")
+        raise RunRefused(
+            f"{pool.path}: {holds}: its rebuilding was interrupted; 'taskweave resume {quote(str(self.path))}' completes it, without a call "
+            "that was answered before."
+        )
 
     def table(self, name: str) -> Table:
         """One table by its name."""

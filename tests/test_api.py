@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import os
 import signal
+import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import pytest
 import taskweave as tw
 from taskweave import driving
 from taskweave.backbones.scripted import Scripted
+from taskweave.pool.pool import Pool
 from taskweave.pool.tables import TABLES
 from taskweave.records import Completion, Request
 
@@ -192,6 +196,37 @@ def test_an_incident_can_be_injected_from_python(tmp_path: Path) -> None:
 def test_a_run_that_another_holds_is_refused(run: tw.Run) -> None:
     with run.folder.lock(), pytest.raises(tw.RunRefused, match=str(os.getpid())):
         run.resume()
+
+
+def test_a_run_db_with_less_than_the_closed_weeks_is_refused_until_it_is_rebuilt() -> None:
+    run = tw.simulate("tiny", until="week:3", out="r")
+    whole = run.digest()
+    with contextlib.closing(sqlite3.connect("r/run.db")) as db, db:
+        db.execute("DELETE FROM weeks WHERE week = 3")  # as an interrupted re-execution leaves it
+    asked: list[Callable[[], object]] = [run.tasks, run.digest, lambda: run.trace("t1"), lambda: run.export("data")]
+    for ask in asked:
+        with pytest.raises(tw.RunRefused, match=r"holds weeks 1-2 of the 3 that are closed.*'taskweave resume r' completes it"):
+            ask()
+    assert not Path("data").exists()
+    with run.folder.lock(), pytest.raises(tw.RunRefused, match=f"being rebuilt by .*{os.getpid()}"):
+        run.tasks()
+    assert run.status().week == 3
+    assert run.resume().digest() == whole
+
+
+def test_a_live_run_is_read_though_its_journal_is_a_moment_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tw.simulate("tiny", until="week:2", out="r")
+    answers = [{1: "a"}, {1: "a"}, {1: "a", 2: "b"}]
+    monkeypatch.setattr(Pool, "weeks", lambda _: answers.pop(0))
+    with run.folder.lock():
+        assert len(run.agents()) == 4
+    assert answers == []
+
+
+def test_the_digest_of_a_status_is_called_that_of_a_week(run: tw.Run) -> None:
+    assert run.outcome is not None
+    assert run.status().week_digest == run.outcome.digest
+    assert "digest" not in run.status().row()
 
 
 def test_a_table_before_there_is_one_says_what_to_do() -> None:

@@ -464,6 +464,16 @@ def test_export_writes_one_file_a_table(finished: Path) -> None:
     assert len(rows) == 4
 
 
+def test_what_reads_a_run_refuses_a_run_db_that_is_not_rebuilt_yet() -> None:
+    assert type_in("run", "tiny", "--until", "week:2", "--out", "r").exit_code == 0
+    with contextlib.closing(sqlite3.connect("r/run.db")) as db, db:
+        db.execute("DELETE FROM weeks WHERE week = 2")
+    for words in (["digest", "r"], ["export", "r", "--out", "data"], ["trace", "r", "t1"]):
+        assert "holds weeks 1-1 of the 2 that are closed" in refused(*words)
+    assert type_in("resume", "r").exit_code == 0
+    assert type_in("digest", "r").exit_code == 0
+
+
 def test_a_prompt_is_shown_as_it_is_sent(finished: Path) -> None:
     shown = json.loads(type_in("prompt", "tiny", "--step", "execute", "--json").stdout)
     sent = JournalReader(finished / "journal.db").calls(shown["site"])
