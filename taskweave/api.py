@@ -17,6 +17,7 @@ from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
 from taskweave.pool.pool import Pool
+from taskweave.pool.tables import COLUMNS, table_named
 from taskweave.pool.trace import BREADTH, DEPTH
 from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
@@ -34,10 +35,11 @@ __all__ = ["Organization", "Run", "Table", "runs", "simulate"]
 
 
 class Table(Sequence[dict[str, Any]]):
-    """The rows of one table, as mappings; `df()` makes a pandas DataFrame of them."""
+    """The rows of one table, as mappings; `df()` makes a pandas DataFrame of them.  `columns` are there also where no row is."""
 
-    def __init__(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
+    def __init__(self, name: str, rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
         self.name = name
+        self.columns = tuple(columns)
         self._rows = list(rows)
 
     def __len__(self) -> int:
@@ -58,7 +60,7 @@ class Table(Sequence[dict[str, Any]]):
             import pandas as pd
         except ImportError as error:
             raise BadInput("df() needs pandas, which comes as an extra: pip install 'taskweave[pandas]'.") from error
-        return pd.DataFrame(self._rows)
+        return pd.DataFrame(self._rows, columns=list(self.columns))
 
 
 class Run:
@@ -145,7 +147,7 @@ class Run:
         """One table by its name."""
         pool = self.pool()
         try:
-            return Table(name, pool.rows(name))
+            return Table(name, pool.rows(name), COLUMNS[table_named(name).name])
         finally:
             pool.close()
 
@@ -262,4 +264,4 @@ def simulate(
 
 def runs(pattern: str | Path = "runs/*") -> Table:
     """One row a run that the pattern matches: where it is and how far."""
-    return Table("runs", survey(list_runs(str(pattern))))
+    return Table("runs", survey(list_runs(str(pattern))), Status.__slots__)

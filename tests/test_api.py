@@ -20,7 +20,7 @@ import taskweave as tw
 from taskweave import driving
 from taskweave.backbones.scripted import Scripted
 from taskweave.pool.pool import Pool
-from taskweave.pool.tables import TABLES
+from taskweave.pool.tables import COLUMNS, TABLES
 from taskweave.records import Completion, Request
 
 
@@ -69,6 +69,8 @@ def test_every_table_is_a_method_with_rows_and_a_dataframe(run: tw.Run) -> None:
         table = getattr(run, name)()
         assert list(table) == list(run.table(name))
         assert len(table.df()) == len(table)
+        assert list(table.df().columns) == list(table.columns) == list(COLUMNS[name])
+    assert len(run.tool_calls()) == 0  # an empty table keeps its columns
     assert len(run.agents()) == 4
     assert run.agents()[0]["id"]
     assert set(run.tasks().df()["status"]) <= {"open", "done", "spilled", "blocked", "dropped"}
@@ -107,6 +109,7 @@ def test_runs_are_listed_as_a_table(run: tw.Run) -> None:
 
     assert list(taskweave.runs(str(run.path.parent / "*"))) == list(table)
     assert list(tw.runs("nowhere/*")) == []
+    assert list(tw.runs("nowhere/*").df()[["run", "state", "week"]].columns) == ["run", "state", "week"]
 
 
 def test_an_organization_is_loaded_by_path_by_name_and_from_text(tmp_path: Path) -> None:
