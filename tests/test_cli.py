@@ -240,6 +240,18 @@ def test_an_organization_with_problems_is_refused_with_all_of_them(tmp_path: Pat
     assert not Path("runs").exists()
 
 
+def test_validate_shows_warnings_beside_errors_and_counts_like_a_person(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text("roles: {Wizard: {}}\n", encoding="utf-8")
+    assert type_in("validate", file).stdout == "Odd is valid: 1 agent, 1 role, 1 tier, 0 departments.\n"
+    file.write_text("roles: {Wizard: {cuont: 1}}\n", encoding="utf-8")
+    said = refused("validate", file)
+    assert "did you mean 'count'?" in said
+    assert "warning:" in said
+    assert "does not know 'Wizard'" in said
+    assert json.loads(type_in("validate", file, "--json").stdout)["warnings"]
+
+
 def test_out_that_exists_is_refused_naming_resume(finished: Path) -> None:
     assert f"taskweave resume {finished}" in refused("run", "tiny", "--out", finished)
 

@@ -85,6 +85,14 @@ _ROLE = form.record(
     },
     short="reports_to",
     empty=True,
+    meant={
+        **dict.fromkeys(("duties", "tasks", "jobs", "functions"), "responsibilities"),
+        **dict.fromkeys(("knowledge", "knows", "competences", "competencies", "abilities", "expertise"), "skills"),
+        **dict.fromkeys(("deliverables", "outputs", "documents", "products"), "artifacts"),
+        **dict.fromkeys(("manager", "managers", "boss", "bosses", "supervisors", "superiors", "heads", "parents"), "reports_to"),
+        **dict.fromkeys(("topics", "themes"), "subjects"),
+        **dict.fromkeys(("headcount", "headcounts", "numbers"), "count"),
+    },
 )
 _PERSON = form.record(
     {
@@ -170,12 +178,11 @@ def parse(text: str | bytes, file: str, *, warn: list[str] | None = None, called
         raw.setdefault("name", called)
     if raw is not None:
         check(raw, reading)
-    if raw is None or reading.problems:
-        raise OrganizationInvalid(sorted(reading.problems, key=lambda problem: problem.line or 0))
-    org = resolve(raw, reading)
     if warn is not None:
         warn += reading.warnings
-    return org
+    if raw is None or reading.problems:
+        raise OrganizationInvalid(sorted(reading.problems, key=lambda problem: problem.line or 0))
+    return resolve(raw, reading)
 
 
 def read(text: str | bytes, file: str) -> tuple[Reading, dict[str, Json] | None]:
