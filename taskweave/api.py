@@ -139,8 +139,8 @@ class Run:
         if holder is not None:
             raise RunRefused(f"{pool.path}: {holds}: it is being rebuilt by {holder}. Ask again when that is done.")
         raise RunRefused(
-            f"{pool.path}: {holds}: its rebuilding was interrupted; 'taskweave resume {quote(str(self.path))}' completes it, without a call "
-            "that was answered before."
+            f"{pool.path}: {holds}: its rebuilding was interrupted; 'taskweave resume {quote(str(self.path))}' completes it, without "
+            "asking again what was answered."
         )
 
     def table(self, name: str) -> Table:

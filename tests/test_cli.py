@@ -24,7 +24,7 @@ from taskweave.engine.reader import JournalReader
 from taskweave.errors import EngineFault
 from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.pool import Pool
-from taskweave.runs import RunFolder
+from taskweave.runs import Inbox, RunFolder
 from taskweave.shipped import built_in
 from taskweave.simulation.year import Progress
 from tests.loopback import Loopback
@@ -227,6 +227,12 @@ def test_bad_input_ends_with_2_says_what_to_do_and_writes_nothing(words: list[st
 )
 def test_bad_usage_ends_with_2(words: list[str]) -> None:
     assert type_in(*words).exit_code == 2
+
+
+def test_a_choice_that_is_not_there_is_answered_with_those_that_are() -> None:
+    said = " ".join(type_in("show", "tiny", "--format", "x").stderr.split())
+    assert "'tree'" in said
+    assert "Value error" not in said
 
 
 def test_an_organization_with_problems_is_refused_with_all_of_them(tmp_path: Path) -> None:
@@ -436,6 +442,19 @@ def test_an_incident_may_wait_for_a_continuation(incident: Path) -> None:
     assert "strike" in type_in("status", "r").stdout
 
 
+def test_a_second_incident_of_a_title_is_taken_and_noticed(incident: Path) -> None:
+    incident.write_text(INCIDENT + "at: week:2\n", encoding="utf-8")
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "r", "--incidents", incident).exit_code == 0
+    other = Path("other.yaml")
+    other.write_text(INCIDENT.replace("Strike", "Strike 2") + "at: week:2\n", encoding="utf-8")
+    assert type_in("inject", "r", other).stderr == ""
+    again = type_in("inject", "r", incident)
+    assert again.exit_code == 0
+    assert "a second incident of that title" in again.stderr
+    assert "'Strike'" in again.stderr
+    assert len(json.loads(type_in("inject", "r", incident, "--json").stdout)["warnings"]) == 1
+
+
 def test_incidents_given_to_run_happen_at_their_time(incident: Path) -> None:
     incident.write_text(INCIDENT + "at: week:2\n", encoding="utf-8")
     assert type_in("run", "tiny", "--until", "week:2", "--out", "r", "--incidents", incident).exit_code == 0
@@ -588,6 +607,25 @@ def test_progress_says_date_tasks_calls_tokens_cost_and_time_left() -> None:
     assert "replayed" not in said
     assert "(99 replayed)" in describe(progress(replayed=99), None)
     said.encode("ascii")
+    still = describe(progress(), 75.0, paused=True)
+    assert still.endswith("  paused")
+    assert "left" not in still
+
+
+def test_the_line_of_a_paused_run_says_so_until_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from taskweave.cli import progress as module
+
+    monkeypatch.setitem(module.EVERY, "plain", 0.0)
+    place = tmp_path / "inbox"
+    place.mkdir()
+    inbox = Inbox(place)
+    with module.Watch(inbox) as watch:
+        for kind in ("pause", "continue"):
+            inbox.control(kind)
+            watch.see(progress())
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("paused")
+    assert second.endswith("left")
 
 
 def test_numbers_are_said_as_a_person_says_them() -> None:

@@ -22,6 +22,9 @@ class Door(TyperGroup):
         try:
             value = super().invoke(ctx)
             output.flush()
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's words, which newer typers pass on
+            raise
         except BrokenPipeError:
             output.abandon_stdout()
             raise typer.Exit(141) from None  # as a process that SIGPIPE ended

@@ -66,7 +66,7 @@ def planned(row: Fields, revisions: int) -> Plan:
 
 
 def heard(pool: Rows, ids: Collection[str], plans: Sequence[Plan], moment: str | None, state: str | None = None) -> list[Fields]:
-    """Incidents that these ids recorded as used, those in force at the moment for the owner of any of the plans, and those that `state` heard.
+    """Incidents that these ids recorded as used, that were in force at the moment for the owner of any of the plans, or that `state` heard.
 
     An incident is in force from the day on which it was heard of up to, but not on, the date `until`: for the agents it names (by id,
     name, role or department) and for all above them.
@@ -88,7 +88,7 @@ def heard(pool: Rows, ids: Collection[str], plans: Sequence[Plan], moment: str |
 def hearers(pool: Rows, incident: str) -> dict[str, str]:
     """The states that heard an incident, with the moment of the first revision that did, in the order of these moments.
 
-    A revision hears what is in force on the day on which it is made; a closing's is dated from the next morning and was made the day before.
+    A revision hears what is in force on the day on which it is made; a closing's is dated from the next morning, and made the day before.
     """
     row = pool.one("incidents", incident)
     since = _since(pool, row) if row else None
