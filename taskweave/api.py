@@ -59,7 +59,7 @@ class Table(Sequence[dict[str, Any]]):
         try:
             import pandas as pd
         except ImportError as error:
-            raise BadInput("df() needs pandas, which comes as an extra: pip install 'taskweave[pandas]'.") from error
+            raise BadInput("df() needs pandas: pip install pandas, or TaskWeave with its extra, pip install '.[pandas]'.") from error
         return pd.DataFrame(self._rows, columns=list(self.columns))
 
 
