@@ -5,15 +5,20 @@ Entry points: `Organization`, `simulate`, `Run`, `runs`.  Refuses to print, and 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import driving
 from taskweave.driving import Organization
+from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
 from taskweave.pool.pool import Pool
+from taskweave.pool.tables import COLUMNS, table_named
+from taskweave.pool.trace import BREADTH, DEPTH
 from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
 from taskweave.simulation.year import Outcome, Progress
@@ -24,14 +29,17 @@ if TYPE_CHECKING:
     from taskweave.pool.trace import Trace
     from taskweave.records import Backbone
 
+_LOOKS = (0.05, 0.1, 0.2, 0.4, 0.0)  # seconds between looks at a run.db that a live run writes
+
 __all__ = ["Organization", "Run", "Table", "runs", "simulate"]
 
 
 class Table(Sequence[dict[str, Any]]):
-    """The rows of one table, as mappings; `df()` makes a pandas DataFrame of them."""
+    """The rows of one table, as mappings; `df()` makes a pandas DataFrame of them.  `columns` are there also where no row is."""
 
-    def __init__(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
+    def __init__(self, name: str, rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
         self.name = name
+        self.columns = tuple(columns)
         self._rows = list(rows)
 
     def __len__(self) -> int:
@@ -51,8 +59,8 @@ class Table(Sequence[dict[str, Any]]):
         try:
             import pandas as pd
         except ImportError as error:
-            raise BadInput("df() needs pandas, which comes as an extra: pip install 'taskweave[pandas]'.") from error
-        return pd.DataFrame(self._rows)
+            raise BadInput("df() needs pandas: pip install pandas, or TaskWeave with its extra, pip install '.[pandas]'.") from error
+        return pd.DataFrame(self._rows, columns=list(self.columns))
 
 
 class Run:
@@ -105,16 +113,41 @@ class Run:
 
     # ------------------------------------------------------------ what happened
     def pool(self) -> Pool:
-        """run.db, open for reading.  Raises RunRefused before there is one."""
+        """run.db, open for reading.  Raises RunRefused before there is one, and where it holds less than the weeks that are closed."""
         if not self.folder.run_db_path.exists():
-            raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {self.path}")
-        return Pool.open(self.folder.run_db_path)
+            raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {quote(str(self.path))}")
+        pool = Pool.open(self.folder.run_db_path)
+        try:
+            self._refuse_less_than_closed(pool)
+        except BaseException:
+            pool.close()
+            raise
+        return pool
+
+    def _refuse_less_than_closed(self, pool: Pool) -> None:
+        """run.db is rebuilt whenever a run goes on; until that is done, its tables would be those of a shorter run."""
+        with JournalReader(self.folder.journal_path) as journal:
+            closed = {week.week for week in journal.weeks()}
+        for pause in _LOOKS:
+            written = set(pool.weeks())
+            if closed <= written:
+                return
+            if (holder := self.folder.holder()) is None:
+                break
+            time.sleep(pause)  # a week is closed in the journal a moment before its rows are there
+        holds = f"holds weeks {min(written)}-{max(written)} of the {len(closed)} that are closed" if written else "holds no week yet"
+        if holder is not None:
+            raise RunRefused(f"{pool.path}: {holds}: it is being rebuilt by {holder}. Ask again when that is done.")
+        raise RunRefused(
+            f"{pool.path}: {holds}: its rebuilding was interrupted; 'taskweave resume {quote(str(self.path))}' completes it, without "
+            "asking again what was answered."
+        )
 
     def table(self, name: str) -> Table:
         """One table by its name."""
         pool = self.pool()
         try:
-            return Table(name, pool.rows(name))
+            return Table(name, pool.rows(name), COLUMNS[table_named(name).name])
         finally:
             pool.close()
 
@@ -163,11 +196,11 @@ class Run:
     def calls(self) -> Table:
         return self.table("calls")
 
-    def trace(self, id: str) -> Trace:
-        """What a result rests on, and what rests on it."""
+    def trace(self, id: str, *, depth: int = DEPTH, breadth: int = BREADTH) -> Trace:
+        """What a result, task, plan or incident rests on, and what rests on it: `depth` links far, at most `breadth` of a kind each."""
         pool = self.pool()
         try:
-            return pool.trace(id)
+            return pool.trace(id, depth=depth, breadth=breadth)
         finally:
             pool.close()
 
@@ -231,4 +264,4 @@ def simulate(
 
 def runs(pattern: str | Path = "runs/*") -> Table:
     """One row a run that the pattern matches: where it is and how far."""
-    return Table("runs", survey(list_runs(str(pattern))))
+    return Table("runs", survey(list_runs(str(pattern))), Status.__slots__)

@@ -18,6 +18,7 @@ from taskweave.org.schema import load, parse
 from taskweave.prompts import PromptBook
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
+from taskweave.runs.inbox import name_of
 from taskweave.shipped import find_organization, shipped
 from taskweave.simulation.incidents import load_incidents
 from taskweave.simulation.year import Outcome, Progress
@@ -143,11 +144,11 @@ def drive(folder: RunFolder, backbone: Backbone, *, observe: Callable[[Progress]
         return _within(folder, backbone, observe)
 
 
-def inject(folder: RunFolder, file: Path, *, at: str | None = None) -> list[str]:
+def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[str] | None = None) -> list[str]:
     """Put the incidents of a file into a run, live or before it is resumed; returns their ids.
 
-    `at` (week:14, quarter:2 or a date) counts for those that name no time of their own.  Raises IncidentInvalid for the file, RunRefused
-    for a run that is over and for a time that has passed.
+    `at` (week:14, quarter:2 or a date) counts for those that name no time of their own; `warn` collects what is odd but legal.
+    Raises IncidentInvalid for the file, RunRefused for a run that is over and for a time that has passed.
     """
     org = folder.organization()
     calendar = WorkCalendar(org.calendar)
@@ -169,7 +170,11 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None) -> list[str]
                 f"{payload['title']!r} is meant for {calendar.moment(tick * calendar.day_minutes)[:10]}, which is past: "
                 f"{folder.path} stands at {now.date}. {_FORK}"
             )
-    return [folder.send(payload, known=now.injections) for payload in payloads]
+    ids = [folder.send(payload, known=now.injections) for payload in payloads]
+    if warn is not None:
+        named = [(payload["title"], id_) for payload, id_ in zip(payloads, ids, strict=True) if id_ != name_of(payload)]
+        warn += [f"{id_}: a second incident of that title; the run had been given {title!r} before" for title, id_ in named]
+    return ids
 
 
 def ending(outcome: Outcome) -> type[Stopped] | None:

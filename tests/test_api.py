@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import os
 import signal
+import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ import pytest
 import taskweave as tw
 from taskweave import driving
 from taskweave.backbones.scripted import Scripted
-from taskweave.pool.tables import TABLES
+from taskweave.pool.pool import Pool
+from taskweave.pool.tables import COLUMNS, TABLES
 from taskweave.records import Completion, Request
 
 
@@ -65,6 +69,8 @@ def test_every_table_is_a_method_with_rows_and_a_dataframe(run: tw.Run) -> None:
         table = getattr(run, name)()
         assert list(table) == list(run.table(name))
         assert len(table.df()) == len(table)
+        assert list(table.df().columns) == list(table.columns) == list(COLUMNS[name])
+    assert len(run.tool_calls()) == 0  # an empty table keeps its columns
     assert len(run.agents()) == 4
     assert run.agents()[0]["id"]
     assert set(run.tasks().df()["status"]) <= {"open", "done", "spilled", "blocked", "dropped"}
@@ -82,7 +88,7 @@ def test_without_pandas_df_says_what_to_install(run: tw.Run, monkeypatch: pytest
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert list(run.agents())
-    with pytest.raises(tw.BadInput, match=r"taskweave\[pandas\]"):
+    with pytest.raises(tw.BadInput, match="pip install pandas"):
         run.agents().df()
 
 
@@ -103,6 +109,7 @@ def test_runs_are_listed_as_a_table(run: tw.Run) -> None:
 
     assert list(taskweave.runs(str(run.path.parent / "*"))) == list(table)
     assert list(tw.runs("nowhere/*")) == []
+    assert list(tw.runs("nowhere/*").df()[["run", "state", "week"]].columns) == ["run", "state", "week"]
 
 
 def test_an_organization_is_loaded_by_path_by_name_and_from_text(tmp_path: Path) -> None:
@@ -117,6 +124,19 @@ def test_an_organization_is_loaded_by_path_by_name_and_from_text(tmp_path: Path)
     assert (run.path / "org.yaml").read_bytes() == file.read_bytes()
     with pytest.raises(tw.OrganizationInvalid):
         tw.Organization("name: One\nroles: {Boss: {boss: 1}}\n")
+
+
+def test_an_organization_without_a_name_keeps_the_one_of_its_file_inside_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "paper_lantern.yaml"
+    file.write_text("roles: {Boss: {}, Clerk: {reports_to: Boss}}\n", encoding="utf-8")
+    loaded = tw.Organization.load(file)
+    run = tw.simulate(loaded, until="week:1")
+    assert (run.path, run.status().organization) == (Path("runs/paper-lantern-1"), "Paper Lantern")
+    inside = run.folder.organization()
+    assert inside == loaded.resolved
+    assert "Paper Lantern" in inside.description
+    unnamed = tw.simulate(tw.Organization(file.read_text()), until="week:1")
+    assert unnamed.folder.organization().name == "Organization"
 
 
 def test_simulate_works_inside_a_running_loop() -> None:
@@ -179,6 +199,37 @@ def test_an_incident_can_be_injected_from_python(tmp_path: Path) -> None:
 def test_a_run_that_another_holds_is_refused(run: tw.Run) -> None:
     with run.folder.lock(), pytest.raises(tw.RunRefused, match=str(os.getpid())):
         run.resume()
+
+
+def test_a_run_db_with_less_than_the_closed_weeks_is_refused_until_it_is_rebuilt() -> None:
+    run = tw.simulate("tiny", until="week:3", out="r")
+    whole = run.digest()
+    with contextlib.closing(sqlite3.connect("r/run.db")) as db, db:
+        db.execute("DELETE FROM weeks WHERE week = 3")  # as an interrupted re-execution leaves it
+    asked: list[Callable[[], object]] = [run.tasks, run.digest, lambda: run.trace("t1"), lambda: run.export("data")]
+    for ask in asked:
+        with pytest.raises(tw.RunRefused, match=r"holds weeks 1-2 of the 3 that are closed.*'taskweave resume r' completes it"):
+            ask()
+    assert not Path("data").exists()
+    with run.folder.lock(), pytest.raises(tw.RunRefused, match=f"being rebuilt by .*{os.getpid()}"):
+        run.tasks()
+    assert run.status().week == 3
+    assert run.resume().digest() == whole
+
+
+def test_a_live_run_is_read_though_its_journal_is_a_moment_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tw.simulate("tiny", until="week:2", out="r")
+    answers = [{1: "a"}, {1: "a"}, {1: "a", 2: "b"}]
+    monkeypatch.setattr(Pool, "weeks", lambda _: answers.pop(0))
+    with run.folder.lock():
+        assert len(run.agents()) == 4
+    assert answers == []
+
+
+def test_the_digest_of_a_status_is_called_that_of_a_week(run: tw.Run) -> None:
+    assert run.outcome is not None
+    assert run.status().week_digest == run.outcome.digest
+    assert "digest" not in run.status().row()
 
 
 def test_a_table_before_there_is_one_says_what_to_do() -> None:

@@ -24,7 +24,7 @@ from taskweave.engine.reader import JournalReader
 from taskweave.errors import EngineFault
 from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.pool import Pool
-from taskweave.runs import RunFolder
+from taskweave.runs import Inbox, RunFolder
 from taskweave.shipped import built_in
 from taskweave.simulation.year import Progress
 from tests.loopback import Loopback
@@ -229,6 +229,12 @@ def test_bad_usage_ends_with_2(words: list[str]) -> None:
     assert type_in(*words).exit_code == 2
 
 
+def test_a_choice_that_is_not_there_is_answered_with_those_that_are() -> None:
+    said = " ".join(type_in("show", "tiny", "--format", "x").stderr.split())
+    assert "'tree'" in said
+    assert "Value error" not in said
+
+
 def test_an_organization_with_problems_is_refused_with_all_of_them(tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text("name: A\nroles:\n  Boss: {}\n  Clerk: {reports_to: Bos, cuont: 2}\n", encoding="utf-8")
@@ -238,6 +244,18 @@ def test_an_organization_with_problems_is_refused_with_all_of_them(tmp_path: Pat
         assert "'Boss'" in said or "Boss" in said
         assert "count" in said
     assert not Path("runs").exists()
+
+
+def test_validate_shows_warnings_beside_errors_and_counts_like_a_person(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text("roles: {Wizard: {}}\n", encoding="utf-8")
+    assert type_in("validate", file).stdout == "Odd is valid: 1 agent, 1 role, 1 tier, 0 departments.\n"
+    file.write_text("roles: {Wizard: {cuont: 1}}\n", encoding="utf-8")
+    said = refused("validate", file)
+    assert "did you mean 'count'?" in said
+    assert "warning:" in said
+    assert "does not know 'Wizard'" in said
+    assert json.loads(type_in("validate", file, "--json").stdout)["warnings"]
 
 
 def test_out_that_exists_is_refused_naming_resume(finished: Path) -> None:
@@ -424,6 +442,19 @@ def test_an_incident_may_wait_for_a_continuation(incident: Path) -> None:
     assert "strike" in type_in("status", "r").stdout
 
 
+def test_a_second_incident_of_a_title_is_taken_and_noticed(incident: Path) -> None:
+    incident.write_text(INCIDENT + "at: week:2\n", encoding="utf-8")
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "r", "--incidents", incident).exit_code == 0
+    other = Path("other.yaml")
+    other.write_text(INCIDENT.replace("Strike", "Strike 2") + "at: week:2\n", encoding="utf-8")
+    assert type_in("inject", "r", other).stderr == ""
+    again = type_in("inject", "r", incident)
+    assert again.exit_code == 0
+    assert "a second incident of that title" in again.stderr
+    assert "'Strike'" in again.stderr
+    assert len(json.loads(type_in("inject", "r", incident, "--json").stdout)["warnings"]) == 1
+
+
 def test_incidents_given_to_run_happen_at_their_time(incident: Path) -> None:
     incident.write_text(INCIDENT + "at: week:2\n", encoding="utf-8")
     assert type_in("run", "tiny", "--until", "week:2", "--out", "r", "--incidents", incident).exit_code == 0
@@ -446,11 +477,32 @@ def test_trace_takes_the_end_of_an_id_and_names_the_nearest_of_an_unknown_one(fi
     assert refused("trace", finished, row["id"] + "x")
 
 
+def test_trace_is_short_unless_more_is_asked_for_and_says_what_it_cut(finished: Path) -> None:
+    plan = next(row["id"] for row in Pool.open(finished / "run.db").rows("states", level="year"))
+    short, narrow, deep = (
+        type_in("trace", finished, plan, *words).stdout for words in ([], ["--breadth", "1"], ["--depth", "9", "--breadth", "99"])
+    )
+    assert len(narrow.splitlines()) < len(short.splitlines()) < len(deep.splitlines())
+    assert "links are not shown: --depth" in short
+    assert "not shown" not in deep
+    assert type_in("trace", finished, plan, "--depth", "-1").exit_code == 2
+
+
 def test_export_writes_one_file_a_table(finished: Path) -> None:
     done = type_in("export", finished, "--format", "jsonl", "--out", "data")
     assert done.exit_code == 0
     rows = [json.loads(line) for line in Path("data/agents.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 4
+
+
+def test_what_reads_a_run_refuses_a_run_db_that_is_not_rebuilt_yet() -> None:
+    assert type_in("run", "tiny", "--until", "week:2", "--out", "r").exit_code == 0
+    with contextlib.closing(sqlite3.connect("r/run.db")) as db, db:
+        db.execute("DELETE FROM weeks WHERE week = 2")
+    for words in (["digest", "r"], ["export", "r", "--out", "data"], ["trace", "r", "t1"]):
+        assert "holds weeks 1-1 of the 2 that are closed" in refused(*words)
+    assert type_in("resume", "r").exit_code == 0
+    assert type_in("digest", "r").exit_code == 0
 
 
 def test_a_prompt_is_shown_as_it_is_sent(finished: Path) -> None:
@@ -555,6 +607,25 @@ def test_progress_says_date_tasks_calls_tokens_cost_and_time_left() -> None:
     assert "replayed" not in said
     assert "(99 replayed)" in describe(progress(replayed=99), None)
     said.encode("ascii")
+    still = describe(progress(), 75.0, paused=True)
+    assert still.endswith("  paused")
+    assert "left" not in still
+
+
+def test_the_line_of_a_paused_run_says_so_until_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from taskweave.cli import progress as module
+
+    monkeypatch.setitem(module.EVERY, "plain", 0.0)
+    place = tmp_path / "inbox"
+    place.mkdir()
+    inbox = Inbox(place)
+    with module.Watch(inbox) as watch:
+        for kind in ("pause", "continue"):
+            inbox.control(kind)
+            watch.see(progress())
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("paused")
+    assert second.endswith("left")
 
 
 def test_numbers_are_said_as_a_person_says_them() -> None:

@@ -18,8 +18,10 @@ from taskweave.pool.pool import Pool
 from taskweave.pool.tables import Row
 from taskweave.report.closing import Closing, closing, demanded, render
 from taskweave.report.figures import (
+    Completion,
     DepartmentLoad,
     Hub,
+    KlPair,
     RoleShare,
     StepCalls,
     completion,
@@ -31,6 +33,7 @@ from taskweave.report.figures import (
     step_calls,
     task_edges,
 )
+from taskweave.report.wording import percent
 from tests import pool_rows as rows
 
 FIRM = """
@@ -230,6 +233,31 @@ def test_it_fits_80_columns_and_says_that_it_is_a_stand_in(figures: Closing) -> 
     assert max(map(len, text.splitlines())) <= 80
     for part in ("scripted stand-in: no model wrote 4 of 5 results", "Q2", "Churn findings", "50 % (2 of 4)", "Engineer", "nats"):
         assert part in text, part
+
+
+def test_what_is_not_there_is_not_counted(figures: Closing) -> None:
+    assert "Tasks done: 50 % (2 of 4); without fallbacks 25 % (1 of 4)" in shown(figures)
+    clean = figures._replace(tasks=Completion(Share(2, 4), Share(2, 4)), to_reference=KlPair(None, None))
+    assert "Tasks done: 50 % (2 of 4)\nSubtasks done" in shown(clean)
+    assert "KL to reference: no reference shares are given" in shown(clean)
+    assert "nats" not in shown(clean).split("KL to reference")[1]
+
+
+def test_tables_say_what_their_columns_count(figures: Closing) -> None:
+    text = " ".join(shown(figures).split())
+    assert "done: by the quarter of finishing" in text
+    assert "used by: so many merged results of other tasks" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "said"),
+    [
+        *((None, 0, "–"), (1, 0, "100 %"), (1.0, 1, "100.0 %"), (0, 0, "0 %"), (0.25, 0, "25 %"), (0.994, 0, "99 %")),
+        *((0.996, 0, "99.6 %"), (2999 / 3000, 0, "> 99.9 %"), (0.99999, 1, "> 99.9 %"), (0.004, 0, "0.4 %"), (0.0001, 1, "< 0.1 %")),
+    ],
+)
+def test_only_all_and_nothing_read_as_100_and_0_percent(value: float | None, digits: int, said: str) -> None:
+    assert percent(value, digits) == said
 
 
 def test_a_run_by_a_model_is_not_called_a_stand_in(figures: Closing) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from taskweave.errors import OrganizationInvalid, Problem
 from taskweave.org import catalogue, show
 from taskweave.org.delegation import Delegation
+from taskweave.org.form import alike
 from taskweave.org.organization import ACTIVITIES, Organization, ascii_slug, slug
 from taskweave.org.population import Population
 from taskweave.org.schema import json_schema, load, parse
@@ -480,6 +481,48 @@ def test_what_is_legal_and_odd_is_a_warning(text: str, expected: str) -> None:
     warned: list[str] = []
     org(text, warned)
     assert any(expected in line for line in warned), warned
+
+
+@pytest.mark.parametrize(
+    ("title", "near"),
+    [
+        ("Senior Backend Developer", "such as 'Backend Engineer'"),
+        ("Wizzard", "under 'like', or describe it with responsibilities, skills, activities, artifacts, subjects, hours"),
+    ],
+)
+def test_a_title_that_nobody_described_is_told_the_nearest_known_ones_and_what_would_describe_it(title: str, near: str) -> None:
+    warned: list[str] = []
+    org(f"roles: {{{title}: {{}}}}", warned)
+    assert near in warned[0]
+    warned.clear()
+    org(f"roles: {{{title}: {{skills: [x], hours: 3-5}}}}", warned)
+    assert "with responsibilities, activities, artifacts, subjects)" in warned[0]
+
+
+def test_titles_are_alike_by_words_letters_or_initials() -> None:
+    titles = ("Chief Product Officer", "Data Analyst", "Procurement Manager")
+    assert alike("CPO", titles) == ["Chief Product Officer"]
+    assert alike("Senior Data Analist", titles) == ["Data Analyst"]
+    assert alike("Wizard", titles) == []
+
+
+def test_warnings_are_told_beside_errors() -> None:
+    warned: list[str] = []
+    with pytest.raises(OrganizationInvalid):
+        org("roles:\n  Wizard: {cuont: 2}\n  Imp: {reports_to: Wizard}\n  Elf: {reports_to: Imp}\ncross_links: [Elf -> Imp]", warned)
+    assert [line.split(":")[1] for line in warned] == ["5", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        *(("duties", "responsibilities"), ("Duty", "responsibilities"), ("tasks", "responsibilities"), ("knowledge", "skills")),
+        *(("deliverable", "artifacts"), ("manager", "reports_to"), ("boss", "reports_to"), ("report_to", "reports_to")),
+    ],
+)
+def test_a_word_that_people_use_for_a_key_of_a_role_is_understood_in_the_hint(key: str, meant: str) -> None:
+    with pytest.raises(OrganizationInvalid, match=rf"unknown key '{key}' in roles\.Clerk; did you mean '{meant}'\?"):
+        org(f"roles: {{Boss: {{}}, Clerk: {{reports_to: Boss, {key}: Boss}}}}")
 
 
 def test_the_full_description_of_an_unknown_title_needs_no_warning() -> None:

@@ -73,10 +73,10 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
         yield made
 
 
-def shown(pool: Pool, identifier: str, width: int = 200) -> str:
+def shown(pool: Pool, identifier: str, width: int = 200, depth: int = 4) -> str:
     console = Console(width=width, record=True, file=open("/dev/null", "w"), force_terminal=False)  # noqa: SIM115
     with console.file:
-        console.print(render(pool.trace(identifier)))
+        console.print(render(pool.trace(identifier, depth=depth)))
         return console.export_text()
 
 
@@ -139,6 +139,8 @@ def test_incidents_are_those_that_it_or_a_plan_above_heard(pool: Pool) -> None:
         (["Sales"], "2026-01-05T09:00", "2026-01-30", set()),
         ("all", "2026-01-07T09:00", "2026-01-30", {T2, T3}),  # t1 was handed out before
         ("all", "2026-01-05T09:00", "2026-01-09", {T1, T2, Y}),  # over when t3 was
+        ("all", "2026-01-05T09:00", "2026-01-12", {T1, T2, Y}),  # `until` is the first day on which it is over
+        (["backend ENGINEER"], "2026-01-05T09:00", "2026-01-30", {T1, T2, T3, Y}),  # named in any case, as in its file
     ],
 )
 def test_work_has_heard_the_incidents_in_force_for_its_plans_when_it_was_handed_out(
@@ -148,6 +150,56 @@ def test_work_has_heard_the_incidents_in_force_for_its_plans_when_it_was_handed_
     edges = [("edges", {"source": a, "target": b, "kind": "tier"}) for a, b in (("ceo", "cto"), ("cto", "ada"))]
     pool.write_week(2, "", [("incidents", row), rows.event(1, "incident", "x1", at), *edges])
     assert {identifier for identifier in (T1, T2, T3, Y) if "x1" in [row["id"] for row in pool.trace(identifier).incidents]} == who_heard
+
+
+def an_incident(since: str, until: str, affects: object = "all") -> list[Row]:
+    row = {"id": "x1", "title": "Law", "category": "policy", "description": "", "severity": "low", "until": until, "affects": affects}
+    edges = [("edges", {"source": a, "target": b, "kind": "tier"}) for a, b in (("ceo", "cto"), ("cto", "ada"))]
+    return [("incidents", {**row, "since": since}), *edges, rows.event(8, "close", W1, "2026-01-09T17:00")]
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "affects", "who_heard"),
+    [
+        ("2026-01-05", "2026-02-02", "all", {Y: "2026-01-05T09:00", M: "2026-01-05T09:00", W1: "2026-01-05T09:00", W2: "2026-01-12T09:00"}),
+        (
+            "2026-01-05",
+            "2026-02-02",
+            ["ada"],
+            {Y: "2026-01-05T09:00", M: "2026-01-05T09:00", W1: "2026-01-05T09:00", W2: "2026-01-12T09:00"},
+        ),
+        ("2026-01-05", "2026-02-02", ["ceo"], {Y: "2026-01-05T09:00"}),  # who is below hears nothing
+        ("2026-01-05", "2026-02-02", ["Sales"], {}),
+        ("2026-01-07", "2026-01-12", "all", {W1: "2026-01-07T09:00"}),  # re-planned at once; the year and the month were planned before
+        ("2026-01-08", "2026-01-12", "all", {W1: "2026-01-12T09:00"}),  # heard at the close, which is dated from the next morning
+        ("2026-01-08", "2026-01-09", "all", {}),  # over on the day of the close
+        ("2026-01-12", "2026-02-02", "all", {W2: "2026-01-12T09:00"}),  # the close before it knew nothing of it
+    ],
+)
+def test_an_incident_leads_down_to_the_states_made_while_it_was_in_force_for_their_owners(
+    pool: Pool, since: str, until: str, affects: object, who_heard: dict[str, str]
+) -> None:
+    replanned = rows.event(9, "replan", W1, "2026-01-07T09:00")
+    closing = rows.state(W1, M, revision=3, since="2026-01-12T09:00", diagnosis="Done.")
+    pool.write_week(2, "", [*an_incident(since, until, affects), replanned, closing])
+    found = pool.trace("x1").downward
+    assert {link.id: link.when for link in found if link.how == "heard"} == who_heard
+    assert {state for state in (Y, M, W1, W2) if "x1" in [row["id"] for row in pool.trace(state).incidents]} >= set(who_heard)
+
+
+def test_of_a_plan_that_heard_an_incident_only_what_it_planned_from_then_on_rests_on_it(pool: Pool) -> None:
+    pool.write_week(
+        2,
+        "",
+        [
+            *an_incident("2026-01-07", "2026-01-12"),
+            rows.event(9, "replan", W1, "2026-01-07T09:00"),
+            rows.use(T2, "x1", "explicit", "incident"),
+        ],
+    )
+    heard, used = pool.trace("x1").downward
+    assert (heard.id, heard.how, [link.id for link in heard.links]) == (W1, "heard", [T2])  # t1 was handed out on Monday
+    assert (used.id, used.how) == (T2, "explicit")
 
 
 def test_a_task_without_a_result_shows_its_subtasks_and_where_they_stand(pool: Pool) -> None:
@@ -165,6 +217,8 @@ def test_a_state_rests_on_what_its_diagnosis_saw_and_bears_its_tasks_and_units(p
 def test_what_the_bounds_cut_is_counted(pool: Pool) -> None:
     shallow = pool.trace(T3, depth=1)
     assert (shallow.upward[0].links, shallow.upward[0].hidden, shallow.hidden_upward) == ((), 1, 0)
+    assert "1 links are not shown" in shown(pool, T3, depth=1)
+    assert "not shown" not in shown(pool, T3)
     narrow = pool.trace(T1, breadth=1)
     assert ([link.id for link in narrow.upward], narrow.hidden_upward) == ([f"{T1}/s1"], 1)
 

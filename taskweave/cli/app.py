@@ -22,6 +22,9 @@ class Door(TyperGroup):
         try:
             value = super().invoke(ctx)
             output.flush()
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's words, which newer typers pass on
+            raise
         except BrokenPipeError:
             output.abandon_stdout()
             raise typer.Exit(141) from None  # as a process that SIGPIPE ended
@@ -48,9 +51,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulate an organization for a year with language-model agents: exact, durable, explained.\n\n"
-    "Begin with [bold]taskweave run company_a[/bold]: a year of a small software company, offline, in seconds.",
-    epilog="Exit codes: 0 done; 1 a bug; 2 bad input; 3 a budget reached; 5 divergence; 75 backbone out; 130 interrupted. "
-    "After 3, 75 and 130 the run can be resumed.",
+    "Begin with [bold]taskweave run company_a[/bold]: a year of a small software company, offline, in well under a minute.",
+    epilog="Exit codes: 0 done; 1 a bug; 2 bad input; 5 divergence; 75 backbone out; 130 interrupted. "
+    "After 75 and 130 the run can be resumed.",
 )
 
 

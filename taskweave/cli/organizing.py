@@ -49,9 +49,9 @@ def validate(org: Org, as_json: AsJson = False) -> None:
         output.answer({"valid": False, "problems": problems, "warnings": warnings})
         for problem in invalid.problems:
             output.note(str(problem))
+        _warn(warnings)
         raise typer.Exit(invalid.exit_code) from None
-    for warning in warnings:
-        output.note(f"warning: {warning}")
+    _warn(warnings)
     agents = sum(role.count for role in organization.roles.values())
     counts = {
         "agents": agents,
@@ -60,7 +60,16 @@ def validate(org: Org, as_json: AsJson = False) -> None:
         "departments": len(organization.departments),
     }
     output.answer({"valid": True, "name": organization.name, **counts, "problems": [], "warnings": warnings})
-    output.line(f"{organization.name} is valid: " + ", ".join(f"{number} {name}" for name, number in counts.items()) + ".")
+    output.line(
+        f"{organization.name} is valid: "
+        + ", ".join(f"{number} {name.removesuffix('s') if number == 1 else name}" for name, number in counts.items())
+        + "."
+    )
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        output.note(f"warning: {warning}")
 
 
 def show(
@@ -82,8 +91,7 @@ def show(
 
     warnings: list[str] = []
     organization = Organization.load(org, warn=warnings).resolved
-    for warning in warnings:
-        output.note(f"warning: {warning}")
+    _warn(warnings)
     if resolved:
         text = drawing.resolved(organization)
     else:

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 from taskweave.cli import output
 
 if TYPE_CHECKING:
+    from taskweave.runs import Inbox
     from taskweave.simulation.year import Progress
 
 EVERY = {"terminal": 0.1, "plain": 5.0}  # seconds between two looks
 _WINDOW = 30.0  # seconds whose pace tells the time left
 
 
-def describe(progress: Progress, left: float | None) -> str:
-    """One line: simulated date, tasks done, calls in flight, tokens, cost, time left.  ASCII, for any terminal."""
+def describe(progress: Progress, left: float | None, *, paused: bool = False) -> str:
+    """One line: simulated date, tasks done, calls in flight, tokens, cost, time left or that it is paused.  ASCII, for any terminal."""
     tokens = progress.prompt_tokens + progress.completion_tokens
     replayed = f" ({amount(progress.replayed)} replayed)" if progress.replayed else ""
     return (
         f"{progress.date}  week {progress.week}/{progress.weeks}  {progress.done} tasks done  "
         f"{amount(progress.calls)} calls{replayed}, {progress.in_flight} in flight  {amount(tokens)} tokens  "
-        f"{dollars(progress.cost)}  {duration(left)} left"
+        f"{dollars(progress.cost)}  {'paused' if paused else f'{duration(left)} left'}"
     )
 
 
@@ -74,9 +75,13 @@ class Pace:
 
 
 class Watch:
-    """A context manager around a run.  Quiet until the first look is due, so that a short run prints nothing but its table."""
+    """A context manager around a run.  Quiet until the first look is due, so that a short run prints nothing but its table.
 
-    def __init__(self) -> None:
+    `inbox` is the run's: whether it is paused is seen there.
+    """
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.inbox = inbox
         self.terminal = sys.stderr.isatty()
         self.pace = Pace()
         self.due = time.monotonic() + EVERY["terminal" if self.terminal else "plain"]
@@ -101,7 +106,9 @@ class Watch:
         if now < self.due:
             return
         self.due = now + EVERY["terminal" if self.terminal else "plain"]
-        text = describe(progress, self.pace.left(now, progress.week, progress.weeks))
+        if paused := self.inbox.paused():
+            self.pace = Pace()  # a time without work says nothing of the pace
+        text = describe(progress, self.pace.left(now, progress.week, progress.weeks), paused=paused)
         if self.live is None:
             output.note(text)
             return

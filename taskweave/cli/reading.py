@@ -31,6 +31,10 @@ def trace(
             show_default=False,
         ),
     ],
+    depth: Annotated[int, typer.Option("--depth", min=0, help="How many links to follow from it, e.g. --depth 4.")] = 2,
+    breadth: Annotated[
+        int, typer.Option("--breadth", min=1, help="The most links of a kind that are shown of each thing met, e.g. --breadth 50.")
+    ] = 6,
     as_json: AsJson = False,
 ) -> None:
     """What a result rests on, and what rests on it, e.g. [bold]taskweave trace company-a-1 W02@technology-manager/t1/s1[/bold]."""
@@ -38,7 +42,7 @@ def trace(
     from taskweave.report.trace import as_json as values
     from taskweave.report.trace import render
 
-    found = Run.open(run).trace(id)
+    found = Run.open(run).trace(id, depth=depth, breadth=breadth)
     output.answer(values(found))
     output.show(render(found))
 

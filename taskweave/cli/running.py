@@ -81,6 +81,7 @@ def run(
 ) -> None:
     """Simulate an organization into a new run folder, e.g. [bold]taskweave run company_a --until quarter[/bold]."""
     from taskweave.driving import Organization, begin, drive
+    from taskweave.runs import Inbox
 
     warnings: list[str] = []
     organization = Organization.load(org, warn=warnings)
@@ -100,7 +101,7 @@ def run(
         patience=patience,
         tags=tags(tag or []),
     )
-    with Watch() as watch:
+    with Watch(Inbox(folder.inbox)) as watch:
         outcome = drive(folder, answering, observe=watch.see)
     conclude(folder, outcome)
 
@@ -124,10 +125,10 @@ def resume(
     It inherits all it was told before; nothing that was answered is asked again.
     """
     from taskweave import driving
-    from taskweave.runs import RunFolder
+    from taskweave.runs import Inbox, RunFolder
 
     folder = RunFolder.open(run)
-    with Watch() as watch:
+    with Watch(Inbox(folder.inbox)) as watch:
         folder, outcome = driving.resume(folder, until=until, base_url=base_url, limit=limit, patience=patience, observe=watch.see)
     conclude(folder, outcome)
 

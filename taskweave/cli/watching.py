@@ -79,8 +79,11 @@ def inject(
     from taskweave.runs import RunFolder
 
     folder = RunFolder.open(run)
-    ids = driving.inject(folder, file, at=at)
-    output.answer({"run": str(folder.path), "injected": ids})
+    warnings: list[str] = []
+    ids = driving.inject(folder, file, at=at, warn=warnings)
+    output.answer({"run": str(folder.path), "injected": ids, "warnings": warnings})
+    for warning in warnings:
+        output.note(f"warning: {warning}")
     for id_ in ids:
         output.line(f"{id_}: in the inbox of {folder.path}")
     if folder.holder() is None:
@@ -124,8 +127,10 @@ def _table(now: Status) -> object:
 
 
 def _lines(now: Status) -> list[tuple[str, str]]:
+    from taskweave.report.wording import percent
+
     tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
-    share = "-" if now.fallback_share is None else f"{now.fallback_share:.1%}"
+    share = "-" if now.fallback_share is None else percent(now.fallback_share, 1)
     lines = [
         ("run", now.run),
         ("organization", f"{now.organization}, seed {now.seed}"),

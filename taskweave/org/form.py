@@ -22,6 +22,7 @@ from taskweave.records import Json
 NAME_LENGTH = 80
 TEXT_LENGTH = 5000
 SHOWN = 60
+NEAR = 0.9  # of 2: half of the words and half of the letters
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 Where = tuple[str, ...]
 
@@ -35,6 +36,21 @@ def nearest(name: str, names: Iterable[str]) -> str:
         return f"; did you mean {known[close[0]]!r}?"
     listed = ", ".join(map(repr, list(known.values())[:8]))
     return f"; there are {listed}{', …' if len(known) > 8 else ''}" if known else "; there are none"
+
+
+def alike(name: str, names: Iterable[str], most: int = 2) -> list[str]:
+    """The names nearest to one in their words and letters, or whose initials it is, at most so many; none where none is near."""
+    words = set(name.casefold().split())
+
+    def score(one: str) -> float:
+        others = set(one.casefold().split())
+        if len(others) > 1 and name.casefold() == "".join(word[0] for word in one.casefold().split()):
+            return 2.0
+        shared = 2 * len(words & others) / (len(words) + len(others))
+        return shared + difflib.SequenceMatcher(None, name.casefold(), one.casefold()).ratio()
+
+    scored = sorted((-score(one), one) for one in names)
+    return [one for far, one in scored[:most] if far <= -NEAR]
 
 
 @dataclass(slots=True)
@@ -119,8 +135,11 @@ def listing(item: Kind) -> Kind:
     return Kind(read, {"anyOf": [{"type": "array", "items": dict(item.schema)}, dict(item.schema)]})
 
 
-def record(fields: Mapping[str, Field], *, short: str | None = None, empty: bool = False) -> Kind:
-    """A mapping with these keys; `short` names the key that a lone text stands for, `empty` allows nothing at all."""
+def record(fields: Mapping[str, Field], *, short: str | None = None, empty: bool = False, meant: Mapping[str, str] | None = None) -> Kind:
+    """A mapping with these keys; `short` names the key that a lone text stands for, `empty` allows nothing at all.
+
+    `meant` names the key for words that people use for it, small letters and in the plural.
+    """
 
     def read(reading: Reading, node: Node, path: Where) -> Json:
         if isinstance(node, Scalar) and node.empty and empty:
@@ -139,7 +158,7 @@ def record(fields: Mapping[str, Field], *, short: str | None = None, empty: bool
             if _twice(reading, key, seen, path):
                 continue
             if key.text not in fields:
-                reading.wrong(key.line, f"unknown key {said(key.text)}{_inside(path)}{nearest(key.text, fields)}")
+                reading.wrong(key.line, f"unknown key {said(key.text)}{_inside(path)}{_hint(key.text, fields, meant or {})}")
                 continue
             here = (*path, key.text)
             reading.lines[here] = key.line
@@ -156,6 +175,14 @@ def record(fields: Mapping[str, Field], *, short: str | None = None, empty: bool
     schema: dict[str, Json] = {"type": "object", "properties": properties, "additionalProperties": False, "required": required}
     forms = [schema, *([fields[short].kind.schema] if short else []), *([{"type": "null"}] if empty else [])]
     return Kind(read, schema if len(forms) == 1 else {"anyOf": forms})
+
+
+def _hint(key: str, fields: Mapping[str, Field], meant: Mapping[str, str]) -> str:
+    word = key.casefold()
+    for one in (word, f"{word}s", f"{word[:-1]}ies"):
+        if one in meant:
+            return f"; did you mean {meant[one]!r}?"
+    return nearest(key, fields)
 
 
 def mapping_of(key: Callable[[str], str], value: Kind, what: str, *, empty: str | None = None) -> Kind:

@@ -6,7 +6,7 @@ values were given is kept, so that `show --resolved` can say so.  Refuses to dra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date, timedelta
 
 from taskweave.org import catalogue, structure
@@ -29,17 +29,15 @@ from taskweave.records import Json
 Raw = Mapping[str, Json]
 DEFAULT_YEAR = 2026
 DEFAULT_HOURS = 8.0
-DESCRIBED = ("responsibilities", "skills", "hours", "activities", "artifacts", "tools", "subjects")
 
 
 def resolve(raw: Raw, reading: Reading) -> Organization:
     """The organization with everything that the file left out; `reading` takes the warnings."""
-    roles = _roles(raw, reading)
+    roles = _roles(raw)
     root = next(role.title for role in roles.values() if role.reports_to is None)
     name = raw.get("name") or _name_from(reading.file)
     domain = raw.get("domain", "general business")
     departments = {name: Department(head=head) for name, head in structure.heads(raw).items()}
-    _idle_links(raw, roles, reading)
     return Organization(
         name=name,
         domain=domain,
@@ -90,7 +88,7 @@ def _description(name: str, domain: str, roles: Mapping[str, Role], departments:
 
 
 # ------------------------------------------------------------ roles
-def _roles(raw: Raw, reading: Reading) -> dict[str, Role]:
+def _roles(raw: Raw) -> dict[str, Role]:
     tiers, departments = structure.tiers(raw), structure.departments(raw)
     leads = {head: name for name, head in structure.heads(raw).items()}
     superiors = {role.get("reports_to") for role in raw["roles"].values()}
@@ -98,9 +96,6 @@ def _roles(raw: Raw, reading: Reading) -> dict[str, Role]:
     found: dict[str, Role] = {}
     for title, given in raw["roles"].items():
         entry = catalogue.lookup(given.get("like", title))
-        if entry is None and not all(name in given for name in DESCRIBED):
-            what = f"the role catalogue does not know {title!r}; it is taken as a generic role"
-            reading.warn_at(("roles", title), f"{what} (name a known one under 'like', or describe it)")
         described = (entry or catalogue.generic(title)).model_dump(exclude={"title"})
         # An own vocabulary may lack all that the catalogue says of a role: then the role may do anything that is in it.
         described["activities"] = tuple(name for name in described["activities"] if name in vocabulary) or vocabulary
@@ -110,7 +105,7 @@ def _roles(raw: Raw, reading: Reading) -> dict[str, Role]:
             "fte": 1.0,
             "share": None,
             "demand": 1.0,
-            "executes": 0.0 if title in superiors else 1.0,
+            "executes": usual_part(title, superiors),
             **described,
             **given,
             "title": title,
@@ -123,11 +118,9 @@ def _roles(raw: Raw, reading: Reading) -> dict[str, Role]:
     return found
 
 
-def _idle_links(raw: Raw, roles: Mapping[str, Role], reading: Reading) -> None:
-    for place, (_, target) in enumerate(raw.get("cross_links", ())):
-        if roles[target].executes == 0:
-            what = f"the link to {target!r} brings it no work: it has no time for tasks; give it 'executes', such as 20%"
-            reading.warn_at(("cross_links", str(place)), what)
+def usual_part(title: str, superiors: Collection[str | None]) -> float:
+    """The part of the day for own tasks where the file names none: those whom somebody reports to plan, the others execute."""
+    return 0.0 if title in superiors else 1.0
 
 
 def _given(raw: Raw, reading: Reading) -> frozenset[str]:

@@ -85,6 +85,14 @@ _ROLE = form.record(
     },
     short="reports_to",
     empty=True,
+    meant={
+        **dict.fromkeys(("duties", "tasks", "jobs", "functions"), "responsibilities"),
+        **dict.fromkeys(("knowledge", "knows", "competences", "competencies", "abilities", "expertise"), "skills"),
+        **dict.fromkeys(("deliverables", "outputs", "documents", "products"), "artifacts"),
+        **dict.fromkeys(("manager", "managers", "boss", "bosses", "supervisors", "superiors", "heads", "parents"), "reports_to"),
+        **dict.fromkeys(("topics", "themes"), "subjects"),
+        **dict.fromkeys(("headcount", "headcounts", "numbers"), "count"),
+    },
 )
 _PERSON = form.record(
     {
@@ -151,26 +159,30 @@ FILE: Kind = form.record(
 )
 
 
-def load(path: Path, *, warn: list[str] | None = None) -> Organization:
-    """Read an organization file; raises OrganizationInvalid with every problem.  What is legal and odd is appended to `warn`."""
+def load(path: Path, *, warn: list[str] | None = None, called: str | None = None) -> Organization:
+    """Read an organization file; raises OrganizationInvalid with every problem.  What is legal and odd is appended to `warn`.
+
+    `called` is the name where the file gives none; by default it is made of the file's.
+    """
     try:
         data = read_limited(Path(path))
     except Unreadable as why:
         raise OrganizationInvalid([why.problem(str(path))]) from None
-    return parse(data, str(path), warn=warn)
+    return parse(data, str(path), warn=warn, called=called)
 
 
-def parse(text: str | bytes, file: str, *, warn: list[str] | None = None) -> Organization:
+def parse(text: str | bytes, file: str, *, warn: list[str] | None = None, called: str | None = None) -> Organization:
     """Read an organization from a text; `file` is how messages name it."""
     reading, raw = read(text, file)
+    if raw is not None and called is not None:
+        raw.setdefault("name", called)
     if raw is not None:
         check(raw, reading)
-    if raw is None or reading.problems:
-        raise OrganizationInvalid(sorted(reading.problems, key=lambda problem: problem.line or 0))
-    org = resolve(raw, reading)
     if warn is not None:
         warn += reading.warnings
-    return org
+    if raw is None or reading.problems:
+        raise OrganizationInvalid(sorted(reading.problems, key=lambda problem: problem.line or 0))
+    return resolve(raw, reading)
 
 
 def read(text: str | bytes, file: str) -> tuple[Reading, dict[str, Json] | None]:

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 
 from taskweave.org import catalogue, structure
 from taskweave.org.calendar import WorkCalendar
-from taskweave.org.form import Reading, nearest, said
-from taskweave.org.inference import calendar_spec
+from taskweave.org.form import Reading, alike, nearest, said
+from taskweave.org.inference import calendar_spec, usual_part
 from taskweave.org.organization import ACTIVITIES, slug
 from taskweave.records import LEVELS, Json
 
 Raw = Mapping[str, Json]
 MOST_TOGETHER = 5000
+DESCRIBED = ("responsibilities", "skills", "activities", "artifacts", "subjects", "hours")  # what the catalogue would say of a role
 WORKING_YEAR = 40  # weeks with a working day, below which something is odd
 
 
@@ -33,6 +34,8 @@ def check(raw: Raw, reading: Reading) -> None:
     _people(raw, reading)
     _goals(raw, reading)
     _links(raw, reading)
+    _idle_links(raw, reading)
+    _undescribed(raw, reading)
     _environment(raw, reading)
     _calendar(raw, reading)
 
@@ -205,6 +208,18 @@ def _activities(raw: Raw, reading: Reading) -> None:
                 reading.wrong_at(("roles", title, "activities", str(place)), what)
 
 
+def _undescribed(raw: Raw, reading: Reading) -> None:
+    """Titles that nobody described: neither the role catalogue nor the file."""
+    for title, role in raw["roles"].items():
+        if "like" in role or catalogue.lookup(title) is not None or all(name in role for name in DESCRIBED):
+            continue
+        near = alike(title, catalogue.titles())
+        like = f"name a known one under 'like', such as {' or '.join(map(repr, near))}" if near else "name a known one under 'like'"
+        missing = [name for name in DESCRIBED if name not in role]
+        what = f"the role catalogue does not know {said(title)}; it is taken as a generic role ({like}, or describe it with"
+        reading.warn_at(("roles", title), f"{what} {', '.join(missing)})")
+
+
 # ------------------------------------------------------------ who refers to roles and goals
 def _people(raw: Raw, reading: Reading) -> None:
     roles, slots = raw["roles"], Counter[str]()
@@ -235,6 +250,15 @@ def _links(raw: Raw, reading: Reading) -> None:
         known = [_known(raw, reading, title, path) for title in dict.fromkeys((source, target))]
         if all(known) and source == target:
             reading.wrong_at(path, f"{said(source)} is linked to itself; a cross link leads to another role")
+
+
+def _idle_links(raw: Raw, reading: Reading) -> None:
+    roles = raw["roles"]
+    superiors = {role.get("reports_to") for role in roles.values()}
+    for place, (_, target) in enumerate(raw.get("cross_links", ())):
+        if target in roles and roles[target].get("executes", usual_part(target, superiors)) == 0:
+            what = f"the link to {said(target)} brings it no work: it has no time for tasks; give it 'executes', such as 20%"
+            reading.warn_at(("cross_links", str(place)), what)
 
 
 def _environment(raw: Raw, reading: Reading) -> None:

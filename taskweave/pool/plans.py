@@ -1,11 +1,13 @@
-"""Which plans and incidents stood behind work that was handed out at some moment?  Entry points: `chain`, `heard`.
+"""Which plans and incidents stood behind work that was handed out at some moment, and which plans heard an incident?
+
+Entry points: `chain`, `heard`, `hearers`.
 
 Asks the pool for rows; knows nothing of walks and results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,36 +65,72 @@ def planned(row: Fields, revisions: int) -> Plan:
     return Plan(**{name: row[name] for name in names}, revisions=revisions)
 
 
-def heard(pool: Rows, ids: Collection[str], plans: Sequence[Plan], moment: str | None) -> list[Fields]:
-    """Incidents that these ids recorded as used, and those in force at the moment for the owner of any of the plans, by id.
+def heard(pool: Rows, ids: Collection[str], plans: Sequence[Plan], moment: str | None, state: str | None = None) -> list[Fields]:
+    """Incidents that these ids recorded as used, that were in force at the moment for the owner of any of the plans, or that `state` heard.
 
-    An incident is in force from the event that says it was heard until its last day, for the agents it names (by id, name, role or
-    department) and for all above them.
+    An incident is in force from the day on which it was heard of up to, but not on, the date `until`: for the agents it names (by id,
+    name, role or department) and for all above them.
     """
     recorded = {row["used"] for identifier in ids for row in pool.rows("uses", result=identifier, kind="incident")}
-    heard_at = {row["subject"]: row["time"] for row in pool.rows("events", kind="incident")}
     names: dict[str, set[str]] = {}
     found = []
     for row in pool.rows("incidents"):
-        since, until = heard_at.get(row["id"]), row["until"] or ""
-        if row["id"] in recorded:
+        since = _since(pool, row)
+        if row["id"] in recorded or (state and state in hearers(pool, row["id"])):
             found.append(row)
-        elif since and moment and since <= moment and moment[:10] <= until:
+        elif since and moment and since <= moment[:10] < (row["until"] or ""):
             names = names or _names_below(pool)
-            if row["affects"] == "all" or any(names.get(plan.owner, set()) & set(row["affects"]) for plan in plans):
+            if any(_concerns(row, names, plan.owner) for plan in plans):
                 found.append(row)
     return found
 
 
+def hearers(pool: Rows, incident: str) -> dict[str, str]:
+    """The states that heard an incident, with the moment of the first revision that did, in the order of these moments.
+
+    A revision hears what is in force on the day on which it is made; a closing's is dated from the next morning, and made the day before.
+    """
+    row = pool.one("incidents", incident)
+    since = _since(pool, row) if row else None
+    if row is None or since is None:
+        return {}
+    names = _names_below(pool)
+    closed = sorted({event["time"][:10] for event in pool.rows("events", kind="close")})
+    again = {(event["subject"], event["time"]) for event in pool.rows("events", kind="replan")}
+    found: dict[str, str] = {}
+    for state in pool.rows("states"):
+        moment = state["since"]
+        if moment is None or state["id"] in found or not _concerns(row, names, state["owner"]):
+            continue
+        opening = state["revision"] == 1 or (state["id"], moment) in again
+        day = moment[:10] if opening else max((day for day in closed if day < moment), default=moment[:10])
+        if since <= day < (row["until"] or ""):
+            found[state["id"]] = moment
+    return dict(sorted(found.items(), key=lambda one: (one[1], one[0])))
+
+
+def _since(pool: Rows, incident: Fields) -> str | None:
+    """The day from which on an incident was heard."""
+    times = (row["time"] for row in pool.rows("events", kind="incident", subject=incident["id"]))
+    moment = incident["since"] or min(times, default=None)
+    return moment[:10] if moment else None
+
+
+def _concerns(incident: Fields, names: Mapping[str, set[str]], owner: str) -> bool:
+    affects = incident["affects"]
+    return affects == "all" or bool(names.get(owner, set()) & {name.casefold().strip() for name in affects})
+
+
 def _names_below(pool: Rows) -> dict[str, set[str]]:
-    """What an incident may call each agent or anybody who reports to it, directly or not."""
-    names = {row["id"]: {row["id"], row["name"], row["role"], row["department"]} for row in pool.rows("agents")}
+    """What an incident may call each agent or anybody who reports to it, directly or not; in any case."""
+    called = {row["id"]: (row["id"], row["name"], row["role"], row["department"]) for row in pool.rows("agents")}
+    own = {agent: {name.casefold() for name in names if name} for agent, names in called.items()}
     head = {row["target"]: row["source"] for row in pool.rows("edges", kind="tier")}
-    below = {agent: set(own) for agent, own in names.items()}
-    for agent, own in names.items():
+    below = {agent: set(names) for agent, names in own.items()}
+    for agent, names in own.items():
         above, seen = head.get(agent), {agent}
         while above is not None and above not in seen:
             seen.add(above)
-            below.setdefault(above, set()).update(own)
+            below.setdefault(above, set()).update(names)
             above = head.get(above)
     return below

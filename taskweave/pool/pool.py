@@ -232,7 +232,10 @@ class Pool:
 
     def weeks(self) -> dict[int, str]:
         """The weeks written, with their digests."""
-        return dict(self._raw.execute("SELECT week, digest FROM weeks ORDER BY week").fetchall())
+        try:
+            return dict(self._raw.execute("SELECT week, digest FROM weeks ORDER BY week").fetchall())
+        except sqlite3.DatabaseError as error:
+            raise files.damaged(self.path, error) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from taskweave.errors import BadInput
-from taskweave.pool.plans import Fields, Plan, Rows, chain, heard, planned
+from taskweave.pool.plans import Fields, Plan, Rows, chain, heard, hearers, planned
 
 DEPTH, BREADTH = 4, 12
 NEAREST = 5  # ids that a message names
@@ -101,7 +102,7 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
     """What an id rests on, and what rests on it.
 
     `text`: an id of a result, task, subtask, state or incident, or an unambiguous end of one.  Walks go `depth` links deep and show at
-    most `breadth` links each.  Raises BadInput for an id that is not there.
+    most `breadth` links of a kind each.  Raises BadInput for an id that is not there.
     """
     identifier, kind = resolve(pool, text)
     result, subtask = pool.one("results", identifier), pool.one("subtasks", identifier)
@@ -113,7 +114,7 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
     plans = tuple(chain(pool, state, moment))
     walk = _Walk(pool, depth, breadth)
     upward, hidden_upward = walk.links(identifier, _upward)
-    downward, hidden_downward = walk.links(identifier, _downward)
+    downward, hidden_downward = walk.links(identifier, _after(pool, identifier) if kind == "incident" else _downward)
     owner = (result or {}).get("agent") or (subtask or {}).get("assignee") or (own_state or {}).get("owner")
     delegator = ground.get("delegator") or (subtask or {}).get("delegator")
     return Trace(
@@ -130,7 +131,7 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
         backbone=ground.get("backbone"),
         goals=tuple(ground.get("goals") or (task or {}).get("goals") or ()),
         plans=plans,
-        incidents=tuple(heard(pool, [identifier, *([task["id"]] if task else []), *(plan.id for plan in plans)], plans, moment)),
+        incidents=tuple(heard(pool, _ids(identifier, task, plans), plans, moment, identifier if own_state else None)),
         calls=tuple(_calls(pool, ground.get("calls") or ())),
         tool_calls=tuple(pool.rows("tool_calls", result=identifier)),
         upward=upward,
@@ -144,6 +145,10 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
 # ---------------------------------------------------------------- what stands behind it
 def _task_of(identifier: str, result: Fields | None, subtask: Fields | None) -> str:
     return str(result["task"] if result else subtask["task"] if subtask else identifier)
+
+
+def _ids(identifier: str, task: Fields | None, plans: Iterable[Plan]) -> list[str]:
+    return [identifier, *([task["id"]] if task else []), *(plan.id for plan in plans)]
 
 
 def _moment(pool: Rows, subtask: Fields | None, task: Fields | None, state: Fields | None) -> str | None:
@@ -173,7 +178,16 @@ def _diagnosed(pool: Rows, identifier: str, task: Fields | None) -> Iterator[Pla
 
 
 # ---------------------------------------------------------------- walking
-_Step = tuple[str, str, str]  # (id, kind, how)
+class _Step(NamedTuple):
+    """What is met next: its id and kind, how it is connected, and since when where the connection has a moment of its own."""
+
+    id: str
+    kind: str
+    how: str
+    when: str = ""
+
+
+_Steps = Callable[[Rows, str], list[_Step]]
 
 
 class _Walk:
@@ -182,51 +196,80 @@ class _Walk:
     def __init__(self, pool: Rows, depth: int, breadth: int) -> None:
         self.pool, self.depth, self.breadth = pool, depth, breadth
 
-    def links(self, start: str, steps: Callable[[Rows, str], list[_Step]]) -> tuple[tuple[Link, ...], int]:
+    def links(self, start: str, steps: _Steps) -> tuple[tuple[Link, ...], int]:
         """(the links from `start`, how many direct ones were cut)."""
         return self._open(start, steps, self.depth, {start})
 
-    def _open(self, identifier: str, steps: Callable[[Rows, str], list[_Step]], depth: int, seen: set[str]) -> tuple[tuple[Link, ...], int]:
+    def _open(self, identifier: str, steps: _Steps, depth: int, seen: set[str]) -> tuple[tuple[Link, ...], int]:
         found = steps(self.pool, identifier)
         if depth == 0:
             return (), len(found)
-        shown = found[: self.breadth]
-        new = {used for used, _, _ in shown} - seen
+        shown = [step for kind in dict.fromkeys(step.kind for step in found) for step in self._first(found, kind)]
+        new = {step.id for step in shown} - seen
         seen |= new  # a sibling is shown beside, not below
         links = []
-        for used, kind, how in shown:
+        for used, kind, how, when in shown:
             below: tuple[Link, ...] = ()
             hidden, repeated = 0, used not in new
             if not repeated:
                 new.discard(used)
                 below, hidden = self._open(used, steps, depth - 1, seen)
-            links.append(
-                Link(id=used, kind=kind, how=how, links=below, hidden=hidden, repeated=repeated, **_described(self.pool, used, kind))
-            )
+            described = _described(self.pool, used, kind) | ({"when": when} if when else {})
+            links.append(Link(id=used, kind=kind, how=how, links=below, hidden=hidden, repeated=repeated, **described))
         return tuple(links), len(found) - len(shown)
+
+    def _first(self, found: list[_Step], kind: str) -> list[_Step]:
+        return [step for step in found if step.kind == kind][: self.breadth]
 
 
 def _upward(pool: Rows, identifier: str) -> list[_Step]:
     """What it was made from: recorded uses, the partials of a task, and for a state what its diagnosis saw."""
-    steps = [(row["used"], row["kind"], row["how"]) for row in pool.rows("uses", result=identifier)]
-    have = {used for used, _, _ in steps} | {identifier}
+    steps = [_Step(row["used"], row["kind"], row["how"]) for row in pool.rows("uses", result=identifier)]
+    have = {step.id for step in steps} | {identifier}
     for row in pool.rows("subtasks", task=identifier):
         if row["id"] not in have:
             done = pool.one("results", row["id"]) is not None
-            steps.append((row["id"], "result" if done else "subtask", "partial" if done else row["status"]))
+            steps.append(_Step(row["id"], "result" if done else "subtask", "partial" if done else row["status"]))
     if any(row["diagnosis"] for row in pool.rows("states", id=identifier)):
-        steps += [(row["id"], "task", "diagnosed") for row in pool.rows("tasks", state=identifier) if row["id"] not in have]
-        steps += [(child, "state", "rolled up") for child in _children(pool, identifier) if child not in have]
+        steps += [_Step(row["id"], "task", "diagnosed") for row in pool.rows("tasks", state=identifier) if row["id"] not in have]
+        steps += [_Step(child, "state", "rolled up") for child in _children(pool, identifier) if child not in have]
     return steps
 
 
 def _downward(pool: Rows, identifier: str) -> list[_Step]:
     """What was made from it: results and states that used it, and for a state the work it planned and the units below."""
-    steps = []
-    for row in pool.rows("uses", used=identifier):
-        steps.append((row["result"], "state" if pool.one("states", row["result"]) else "result", row["how"]))
-    steps += [(row["id"], "task", "planned") for row in pool.rows("tasks", state=identifier)]
-    return steps + [(child, "state", "planned") for child in _children(pool, identifier)]
+    steps = _users(pool, identifier)
+    steps += [_Step(row["id"], "task", "planned") for row in pool.rows("tasks", state=identifier)]
+    return steps + [_Step(child, "state", "planned") for child in _children(pool, identifier)]
+
+
+def _users(pool: Rows, identifier: str) -> list[_Step]:
+    used = pool.rows("uses", used=identifier)
+    return [_Step(row["result"], "state" if pool.one("states", row["result"]) else "result", row["how"]) for row in used]
+
+
+def _after(pool: Rows, incident: str) -> _Steps:
+    """What rests on an incident: the states that heard it with what they planned from then on, and what was made because of it."""
+    heard_at = hearers(pool, incident)
+
+    def steps(pool: Rows, identifier: str) -> list[_Step]:
+        if identifier == incident:
+            used = _users(pool, incident)
+            have = {step.id for step in used}
+            return [*(_Step(state, "state", "heard", when) for state, when in heard_at.items() if state not in have), *used]
+        if identifier not in heard_at:
+            return _downward(pool, identifier)
+        # Units below that heard it stand beside; what was planned before it does not rest on it.
+        tasks = pool.rows("tasks", state=identifier)
+        return [_Step(row["id"], "task", "planned") for row in tasks if _planned_at(pool, row) >= heard_at[identifier]]
+
+    return steps
+
+
+def _planned_at(pool: Rows, task: Fields) -> str:
+    """When a task was handed out; an objective is planned where its unit opens."""
+    opened = min((str(row["since"] or "") for row in pool.rows("states", id=task["state"])), default="")
+    return _moment(pool, None, task, None) or opened
 
 
 def _children(pool: Rows, state: str) -> list[str]:

@@ -37,8 +37,7 @@ from taskweave.report.figures import (
     task_edges,
 )
 from taskweave.report.trace import STAND_IN
-
-_DASH = "–"
+from taskweave.report.wording import DASH, percent
 
 
 class Closing(NamedTuple):
@@ -225,7 +224,9 @@ def _heading(figures: Closing) -> Text:
 
 
 def _table(title: str, first: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(title=Text(title, "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), title_style="")
+    table = Table(
+        title=Text(title, "bold") if title else None, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), title_style=""
+    )
     table.add_column(first, overflow="fold")
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
@@ -234,67 +235,72 @@ def _table(title: str, first: str, columns: Sequence[str], rows: Iterable[Sequen
     return table
 
 
-def _percent(value: float | None, digits: int = 0) -> str:
-    return _DASH if value is None else f"{100 * value:.{digits}f} %"
+def _under(title: str, says: str, table: Table) -> RenderableType:
+    """A table under its title and a line that says what it counts."""
+    return Group(Text(f"\n{title}", "bold"), Text(says, "dim"), table)
 
 
 def _nats(value: float | None) -> str:
-    return _DASH if value is None else "∞" if math.isinf(value) else f"{value:.4f}"
+    return DASH if value is None else "∞" if math.isinf(value) else f"{value:.4f}"
 
 
 def _of(share: Share) -> str:
-    return f"{_percent(share.value)} ({share.hits:,} of {share.of:,})"
+    return f"{percent(share.value)} ({share.hits:,} of {share.of:,})"
 
 
-def _quarter_table(figures: Closing) -> Table:
+def _quarter_table(figures: Closing) -> RenderableType:
     rows = [
-        (f"Q{q.number}", f"{q.planned:,}", f"{q.done:,}", _percent(q.on_time.value), f"{q.spilled:,}", f"{q.blocked:,}", f"{q.dropped:,}")
+        (f"Q{q.number}", f"{q.planned:,}", f"{q.done:,}", percent(q.on_time.value), f"{q.spilled:,}", f"{q.blocked:,}", f"{q.dropped:,}")
         for q in figures.quarters
     ]
-    return _table(
-        "\nTasks by quarter (spilled, blocked: times at a close)",
-        "quarter",
-        ("planned", "done", "on time", "spilled", "blocked", "dropped"),
-        rows,
-    )
+    table = _table("", "quarter", ("planned", "done", "on time", "spilled", "blocked", "dropped"), rows)
+    says = "done: by the quarter of finishing; planned, dropped: by that of planning; spilled, blocked: times at a close"
+    return _under("Tasks by quarter", says, table)
 
 
 def _load_table(figures: Closing) -> Table:
-    rows = [(d.department or "(no department)", f"{d.available:,.0f}", f"{d.booked:,.0f}", _percent(d.share)) for d in figures.loads]
+    rows = [(d.department or "(no department)", f"{d.available:,.0f}", f"{d.booked:,.0f}", percent(d.share)) for d in figures.loads]
     return _table("\nLoad by department", "department", ("hours available", "booked", "share"), rows)
 
 
 def _role_table(figures: Closing) -> Table:
-    rows = [(r.role, f"{r.executed:,}", _percent(r.share, 1), _percent(r.demand, 1), _percent(r.reference, 1)) for r in figures.roles]
+    rows = [(r.role, f"{r.executed:,}", percent(r.share, 1), percent(r.demand, 1), percent(r.reference, 1)) for r in figures.roles]
     return _table("\nExecuted subtasks by role", "role", ("subtasks", "share", "by demand", "reference"), rows)
 
 
 def _divergences(figures: Closing) -> list[Text]:
     return [
-        Text(f"KL to {name}: {_nats(pair.executed)} nats (uniform shares would have {_nats(pair.uniform)})", "dim")
-        for name, pair in (("demand", figures.to_demand), ("reference", figures.to_reference))
+        Text(_divergence("demand", figures.to_demand, "no work was asked for yet"), "dim"),
+        Text(_divergence("reference", figures.to_reference, "no reference shares are given"), "dim"),
     ]
+
+
+def _divergence(name: str, pair: KlPair, none: str) -> str:
+    if pair.uniform is None:
+        return f"KL to {name}: {none}"
+    return f"KL to {name}: {_nats(pair.executed)} nats (uniform shares would have {_nats(pair.uniform)})"
 
 
 def _step_table(figures: Closing) -> Table:
     rows = [
-        (s.step, f"{s.calls:,}", _percent(s.fallback.value, 1), f"{s.prompt_tokens:,}", f"{s.completion_tokens:,}") for s in figures.steps
+        (s.step, f"{s.calls:,}", percent(s.fallback.value, 1), f"{s.prompt_tokens:,}", f"{s.completion_tokens:,}") for s in figures.steps
     ]
     return _table("\nCalls by step", "step", ("calls", "fallback", "prompt tokens", "completion"), rows)
 
 
 def _completion(figures: Closing) -> Text:
     lines = [
-        f"\n{name} done: {_of(c.done)}; without fallbacks {_of(c.without_fallback)}"
+        f"\n{name} done: {_of(c.done)}" + (f"; without fallbacks {_of(c.without_fallback)}" if c.without_fallback != c.done else "")
         for name, c in (("Tasks", figures.tasks), ("Subtasks", figures.subtasks))
     ]
     total = sum(figures.qualities.values())
-    quality = ", ".join(f"{name} {_percent(count / total, 1)}" for name, count in figures.qualities.items()) or _DASH
+    quality = ", ".join(f"{name} {percent(count / total, 1)}" for name, count in figures.qualities.items()) or DASH
     return Text("".join(lines) + f"\nQuality of results: {quality}")
 
 
-def _hub_table(title: str, degree: str, found: Sequence[Hub], figures: Closing) -> Table:
-    return _table(f"\n{title}", "merged result", (degree,), [(f"{figures.titles[hub.id]} ({hub.id})", f"{hub.degree:,}") for hub in found])
+def _hub_table(title: str, degree: str, found: Sequence[Hub], figures: Closing) -> RenderableType:
+    rows = [(f"{figures.titles[hub.id]} ({hub.id})", f"{hub.degree:,}") for hub in found]
+    return _under(title, f"{degree}: so many merged results of other tasks", _table("", "merged result", (degree,), rows))
 
 
 def _texts(figures: Closing) -> Text:

@@ -28,7 +28,8 @@ class Status:
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
     `calls` were answered, `replayed` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
-    before any result, `cost` (dollars) where no price is known.
+    before any result, `cost` (dollars) where no price is known.  `week_digest` is that of the last closed week; the digest of all tables
+    is asked of run.db.
     """
 
     run: str
@@ -61,7 +62,7 @@ class Status:
     injections: tuple[str, ...]
     waiting: tuple[str, ...]
     rejected: tuple[str, ...]
-    digest: str | None
+    week_digest: str | None
     tags: Mapping[str, str]
     next: str
 
@@ -115,7 +116,7 @@ def status(folder: RunFolder) -> Status:
         injections=tuple(one.id for one in injections),
         waiting=tuple(Inbox(folder.inbox).waiting()),
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
-        digest=closed[-1].digest if closed else None,
+        week_digest=closed[-1].digest if closed else None,
         tags=config.tags,
         next=_next(folder, state),
     )

@@ -32,14 +32,20 @@ def render(trace: Trace) -> RenderableType:
     parts: list[RenderableType] = [_heading(trace), *_facts(trace)]
     if trace.result:
         parts.append(Padding(Text(trace.result["content"]), (1, 2)))
-    parts.append(_plans("Planned by (nearest first, the root last)", trace.plans))
+    if not trace.incident:
+        parts.append(_plans("Planned by (nearest first, the root last)", trace.plans))
     for incident in trace.incidents:
         parts.append(_line("incident heard", f"{incident['id']} {incident['title']} ({incident['category']}, {incident['severity']})"))
-    parts.append(_tree("Rests on", trace.upward, trace.hidden_upward))
+    if not trace.incident:
+        parts.append(_tree("Rests on", trace.upward, trace.hidden_upward))
     parts.append(_tree("What rests on it", trace.downward, trace.hidden_downward))
     if trace.diagnosed:
         parts.append(_plans("Diagnosed in", trace.diagnosed, diagnosis=True))
     parts += [_call(call) for call in trace.calls]
+    if hidden := _hidden(trace.upward, trace.hidden_upward) + _hidden(trace.downward, trace.hidden_downward):
+        parts.append(
+            Text(f"{hidden:,} links are not shown: --depth goes deeper, --breadth shows more of each, or trace one of the ids", "dim")
+        )
     return Group(*parts)
 
 
@@ -68,6 +74,9 @@ def _facts(trace: Trace) -> list[Text]:
         facts.append(("task", f"{trace.task['title']} ({trace.task['id']}), {trace.task['status']}"))
     if trace.incident:
         facts.append(("incident", f"{trace.incident['category']}, {trace.incident['severity']}: {trace.incident['description']}"))
+        affects = trace.incident["affects"]
+        facts.append(("affects", affects if isinstance(affects, str) else ", ".join(affects)))
+        facts.append(("in force", f"from {trace.incident['since'] or '–'} until {trace.incident['until'] or '–'}"))
     facts.append(("goals", ", ".join(trace.goals)))
     facts.append(("prompt", " · ".join(filter(None, (trace.prompt, trace.backbone)))))
     return [_line(name, value) for name, value in facts if value]
@@ -97,6 +106,8 @@ def _tree(label: str, links: tuple[Link, ...], hidden: int) -> Tree:
     tree = Tree(Text(label, "bold"))
     if not links and not hidden:
         tree.add(Text("nothing", "dim"))
+    if not links and hidden:
+        tree.add(Text(f"{hidden} not shown", "dim"))
     _grow(tree, links, hidden)
     return tree
 
@@ -109,11 +120,16 @@ def _grow(tree: Tree, links: tuple[Link, ...], hidden: int) -> None:
             label.append(f"  [{link.quality}]", "yellow")
         if link.repeated:
             label.append("  (shown elsewhere)", "dim")
+        if link.hidden and not link.links:
+            label.append(f"  (+ {link.hidden} not shown)", "dim")
         _grow(tree.add(label), link.links, link.hidden)
-    if hidden:
-        tree.add(
-            Text(f"… and {hidden} more: trace the line above to see them" if links else f"… {hidden} below: trace it to see them", "dim")
-        )
+    if hidden and links:
+        tree.add(Text(f"… and {hidden} more", "dim"))
+
+
+def _hidden(links: tuple[Link, ...], here: int) -> int:
+    """How many links the bounds cut, here and below."""
+    return here + sum(_hidden(link.links, link.hidden) for link in links)
 
 
 def _call(call: Fields) -> Text:

@@ -68,5 +68,5 @@ def read_config(text: str, file: str) -> RunConfig:
     try:
         return RunConfig.model_validate_json(text)
     except ValidationError as error:
-        what = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'config'}: {e['msg']}" for e in error.errors())
+        what = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'config'}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors())
         raise BadInput(f"{file}: {what}") from error

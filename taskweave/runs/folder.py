@@ -143,10 +143,10 @@ class RunFolder:
         return self.path / "inbox"
 
     def organization(self) -> Organization:
-        """The organization as it was when the run began."""
+        """The organization as it was when the run began; one whose file gave no name keeps the one it was begun under."""
         from taskweave.org.schema import load
 
-        return load(self.path / self.config.segments[0].org)
+        return load(self.path / self.config.segments[0].org, called=self.config.organization)
 
     def population(self) -> Population:
         """The people, sampled once when the run began."""
