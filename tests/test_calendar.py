@@ -23,8 +23,11 @@ def calendar(start: str, hours: float = 8, holidays: tuple[str, ...] = ()) -> Wo
 def test_every_working_day_lies_in_exactly_one_week_and_weeks_follow_without_a_gap(start: date, off: list[int]) -> None:
     holidays = tuple(start + timedelta(days=n) for n in off)
     year = WorkCalendar(CalendarSpec(start=start, hours=8, holidays=holidays))
-    assert year.weeks[0].opens == start
-    assert year.weeks[0].monday <= start <= year.weeks[0].sunday
+    thursday = start - timedelta(days=start.weekday()) + timedelta(days=3)
+    first = start if thursday >= start else thursday + timedelta(days=4)
+    assert year.weeks[0].opens == first
+    assert year.weeks[0].monday <= first <= year.weeks[0].sunday
+    start = first
     for before, after in zip(year.weeks, year.weeks[1:], strict=False):
         assert after.monday == before.sunday + timedelta(days=1)
         assert after.first_day == before.first_day + before.day_count
@@ -96,11 +99,12 @@ def test_a_start_in_mid_week_cuts_the_first_week() -> None:
     assert year.year_end >= date(2027, 3, 15)
 
 
-@pytest.mark.parametrize("start", ["2026-05-02", "2026-01-31", "2026-05-03"])
-def test_a_start_on_a_weekend_gives_a_first_week_without_a_working_day(start: str) -> None:
+@pytest.mark.parametrize("start", ["2026-05-01", "2026-05-02", "2026-01-31", "2026-05-03"])
+def test_a_start_after_thursday_begins_with_the_next_week(start: str) -> None:
     year = calendar(start)
-    assert (year.weeks[0].day_count, year.weeks[0].month, year.weeks[1].first_day) == (0, 1, 0)
-    assert year.week_of_day(0).number == 2
+    assert (year.weeks[0].day_count, year.weeks[0].month, year.weeks[1].first_day) == (5, 1, 5)
+    assert year.weeks[0].opens > date.fromisoformat(start)
+    assert year.week_of_date(date.fromisoformat(start)) is None
 
 
 def test_a_week_of_holidays_has_no_working_day_and_is_never_that_of_a_day() -> None:

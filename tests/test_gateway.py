@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from taskweave.engine import gateway
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine
 from taskweave.engine.gateway import Breaker, Pacing, completed, journaled, reserve, storable
@@ -17,7 +18,7 @@ from taskweave.engine.journal import Journal, JournalReader
 from taskweave.engine.promises import Ask, Context
 from taskweave.errors import EngineFault, Transient
 from taskweave.records import Completion, Request, Sampling
-from tests.workshop import Answers, question
+from tests.workshop import Answers, asks, drive, engine_in, question
 
 
 def run(folder: Path, backbone: Any, works: list[tuple[str, tuple[int, int]]], **more: Any) -> Engine:
@@ -208,3 +209,18 @@ def test_a_completion_is_read_back_as_it_was_written() -> None:
     completion = Completion(text=None, finish="length", refusal="no", prompt_tokens=0, cached_tokens=4, model="m", fingerprint="f")
     assert completed(json.loads(journaled(None, completion, 1.23456).value)) == (completion, 1.2346)
     assert json.loads(storable({"text": "\ud83d\ude00 \udc00"})) == {"text": "😀 \ufffd"}
+
+
+def test_a_server_that_never_answers_runs_out_of_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "LEAST_WAIT", 0.05)
+
+    class Silent(Answers):
+        async def complete(self, request: Request) -> Completion:
+            await asyncio.sleep(60)
+            raise AssertionError("never")
+
+    engine = engine_in(tmp_path, Silent(), patience=0.1)
+    engine.launch("w", asks())
+    drive(engine)
+    assert engine.stop == "outage"
+    assert "no answer" in engine.cause

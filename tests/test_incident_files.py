@@ -104,6 +104,16 @@ def test_a_payload_from_the_inbox_is_checked_again() -> None:
             read_incident(payload, ORG, POPULATION, CALENDAR)
 
 
+def test_no_payload_that_a_journal_may_hold_ends_a_run() -> None:
+    deep: Any = "x"
+    for _ in range(5000):
+        deep = [deep]
+    many = "9" * 5000
+    for effects in (deep, [{"absence": {"role": "Backend Engineer", "for": "2 weeks", "count": many}}], [{"news": deep}]):
+        with pytest.raises(IncidentInvalid):
+            read_incident({"title": "T", "effects": effects}, ORG, POPULATION, CALENDAR)
+
+
 def test_ancestors_hear_it_and_siblings_do_not() -> None:
     incidents = Incidents(ORG, POPULATION, Delegation(ORG, POPULATION), CALENDAR)
     heard = incidents.hear("x", {"title": "X", "affects": ["Backend Engineer"], "duration": "1 week"}, 5)

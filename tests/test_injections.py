@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,22 @@ def test_an_injection_can_be_scheduled_before_a_run_and_not_into_its_past(path: 
         assert [injection.id for injection in journal.tick(1, inbox)] == ["policy"]
         with pytest.raises(RunRefused, match="tick 1 has run already .* fork"):
             journal.schedule("late", 1, {})
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "large", "deep"])
+def test_what_is_no_plain_file_of_a_sensible_size_is_set_aside(tmp_path: Path, kind: str) -> None:
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    odd = inbox / "odd.json"
+    if kind == "pipe":
+        os.mkfifo(odd)
+    elif kind == "link":
+        odd.symlink_to("/dev/zero")
+    elif kind == "large":
+        odd.write_text('{"title": "' + "x" * 1_100_000 + '"}', encoding="utf-8")
+    else:
+        odd.write_text('{"title": ' + "[" * 60 + "]" * 60 + "}", encoding="utf-8")
+    with Journal(tmp_path / "journal.db", create=True) as journal:
+        assert journal.tick(0, inbox) == []
+    assert (inbox / "odd.why").read_text(encoding="utf-8")
+    assert not odd.exists()

@@ -284,8 +284,9 @@ ROLES = "roles: {CEO: {}, CTO: {reports_to: CEO, leads: Product}, Engineer: {rep
         ("roles: {CEO: {demand: nan}}", "'nan' is not a number"),
         ("roles: {CEO: {share: -0.1}}", "'-0.1' must be at least 0"),
         ("roles: {CEO: {hours: 9-4}}", "'9-4' is reversed; write '4-9'"),
-        ("roles: {CEO: {hours: -4}}", "roles.CEO.hours: '-4': hours must be more than 0"),
-        ("roles: {CEO: {hours: 0-4}}", "hours must be more than 0"),
+        ("roles: {CEO: {hours: -4}}", "roles.CEO.hours: '-4': a subtask takes at least 0.25 hours"),
+        ("roles: {CEO: {hours: 0-4}}", "a subtask takes at least 0.25 hours"),
+        ("roles: {CEO: {demand: 1e308}}", "must be at most 100"),
         ("roles: {CEO: {hours: 9:30}}", "'9:30' is not a range of hours such as '5-14'"),
         ("roles: {CEO: {like: Backend Enginer}}", "the role catalogue has no 'Backend Enginer'; did you mean 'Backend Engineer'?"),
         ("roles: {CEO: {activities: [analyze]}}", "unknown activity 'analyze' of 'CEO'; did you mean 'analyse'?"),
@@ -594,7 +595,7 @@ def test_the_resolved_file_says_what_was_given_and_what_inferred() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(text=st.text(min_size=1, max_size=40).filter(str.strip), hours=st.floats(0.1, 100), drift=st.floats(-1e6, 1e6), part=st.floats(0, 1))
+@given(st.text(min_size=1, max_size=40).filter(str.strip), st.floats(0.25, 100), st.floats(-1e6, 1e6), st.floats(0, 1))
 def test_any_text_and_number_survives_the_resolved_file(text: str, hours: float, drift: float, part: float) -> None:
     first = org(FULL)
     engineer = first.roles["Backend Engineer"].model_copy(update={"hours": (hours, 200.0), "executes": part, "subjects": (text.strip(),)})

@@ -25,9 +25,17 @@ def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
     if kind == "openai":
         if not model.strip():
             raise BadInput(f"backbone {spec!r} names no model; write for example 'openai:gpt-4o-mini'")
-        if base_url is not None and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname):
+        if base_url is not None and not _is_url(base_url):
             raise BadInput(f"base URL {base_url!r} is not one; write for example 'http://127.0.0.1:8000/v1'")
         from taskweave.backbones.openai import OpenAI
 
         return OpenAI(model.strip(), base_url)
     raise BadInput(f"unknown backbone {spec!r}; possible are {_POSSIBLE}")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        return False

@@ -19,6 +19,7 @@ from taskweave.engine.promises import Ask, Due
 from taskweave.errors import BadInput, EngineFault, Refused, Transient
 from taskweave.records import Backbone, Completion, Json, Request, canonical
 
+LEAST_WAIT = 5.0  # seconds that an answer may take, however short the patience
 _FIELDS = ("text", "finish", "refusal", "prompt_tokens", "completion_tokens", "cached_tokens", "model", "fingerprint")
 
 
@@ -197,7 +198,13 @@ class Gateway:
         assert ask.request is not None
         clock = asyncio.get_running_loop().time
         began = clock()
-        completion = await self._backbone.complete(ask.request)
+        # One that never comes back would never fail, so nothing would ever run out of patience.
+        limit = max(self._patience, LEAST_WAIT)
+        try:
+            async with asyncio.timeout(limit):
+                completion = await self._backbone.complete(ask.request)
+        except TimeoutError as late:
+            raise Transient(f"no answer within {limit:g} s") from late
         return completion, clock() - began
 
     def _came_back(self, ask: Ask, attempt: int, task: asyncio.Task[tuple[Completion, float]]) -> None:

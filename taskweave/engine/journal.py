@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import sqlite3
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ from taskweave.records import Json, Request, canonical
 __all__ = ["Ended", "Injection", "Journal", "JournalReader", "Landed", "Outcome"]
 
 OUTCOME = "outcome"
+MOST_BYTES = 1_000_000  # of a file in the inbox
+MOST_DEPTH = 20  # of its nesting
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,27 @@ def _sampling(request: Request) -> str:
     return canonical({"max_tokens": request.sampling.max_tokens, "temperature": request.sampling.temperature})
 
 
+def _bytes_of(file: Path) -> bytes:
+    """The content of a plain file of bounded size: a pipe, a device or a link would block the clock, or never end."""
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadInput("only a plain file is taken from the inbox")
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise BadInput(f"the file is larger than {MOST_BYTES:,} bytes")
+    return data
+
+
+def _depth(value: Json) -> int:
+    """How deep lists and objects are nested; at most one more than is allowed is looked at."""
+    depth, level = 0, [value]
+    while level and depth <= MOST_DEPTH:
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part if isinstance(part, list) else ())]
+        depth += bool(level)
+    return depth
+
+
 def _read_object(file: Path) -> dict[str, Json]:
     """A JSON object, with "tick" a whole number where it is named; BadInput with the reason otherwise."""
 
@@ -290,7 +315,7 @@ def _read_object(file: Path) -> dict[str, Json]:
         raise ValueError(f"{name} is not JSON")
 
     try:
-        value = json.loads(file.read_bytes().decode("utf-8-sig"), parse_constant=no_constant)
+        value = json.loads(_bytes_of(file).decode("utf-8-sig"), parse_constant=no_constant)
         canonical(value).encode()
     except OSError as trouble:
         raise BadInput(f"the file cannot be read: {trouble.strerror}") from trouble
@@ -300,6 +325,8 @@ def _read_object(file: Path) -> dict[str, Json]:
         raise BadInput(f"the file is not JSON: {trouble}") from trouble
     if not isinstance(value, dict):
         raise BadInput(f"the file must hold one JSON object, not {type(value).__name__}")
+    if _depth(value) > MOST_DEPTH:
+        raise BadInput(f"the file is nested more than {MOST_DEPTH} deep")
     tick = value.get("tick", 0)
     if not isinstance(tick, int) or isinstance(tick, bool) or not -(2**62) < tick < 2**62:
         raise BadInput(f"'tick' must be the number of a working day, not {tick!r}")

@@ -1,8 +1,8 @@
 """Which minutes, days, weeks, months and quarters has the organization's year?  Entry point: `WorkCalendar(spec)`.
 
-Weeks are ISO weeks, the first cut at `start`.  Months are calendar months where the year starts in the first week of one, else
-months counted from the start; a week belongs to the month of its Thursday.  Simulated time is integer working minutes:
-minute m lies in working day m // day_minutes.  Refuses to know what anybody does in them.
+Weeks are ISO weeks, the first cut at `start`; one whose Thursday has passed by then is left out.  Months are calendar months where
+the year starts in the first week of one, else months counted from the start; a week belongs to the month of its Thursday.  Simulated
+time is integer working minutes: minute m lies in working day m // day_minutes.  Refuses to know what anybody does in them.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class WorkCalendar:
         weeks: list[Week] = []
         holidays = frozenset(spec.holidays)
         monday = spec.start - timedelta(days=spec.start.weekday())
+        if monday + timedelta(days=3) < spec.start:  # its Thursday does not lie in the year
+            monday += WEEK
         while (month := self._month(monday)) <= MONTHS:
             opens = max(monday, spec.start)
             dates = [monday + timedelta(days=n) for n in range(5)]
@@ -102,7 +104,7 @@ class WorkCalendar:
     def week_of_date(self, day: date) -> Week | None:
         """The week in which a date lies; None outside the year."""
         index = (day - self.weeks[0].monday).days // 7
-        return self.weeks[index] if day >= self.spec.start and index < len(self.weeks) else None
+        return self.weeks[index] if day >= self.weeks[0].opens and index < len(self.weeks) else None
 
     def day_of(self, day: date) -> int:
         """The index of the first working day on or after a date; len(days) if there is none."""

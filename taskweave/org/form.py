@@ -314,13 +314,16 @@ def share(*, zero: bool) -> Kind:
     return scalar(parse, {"anyOf": forms}, "a part such as '30%' or 0.3")
 
 
+LEAST_HOURS = 0.25  # of a subtask: time is counted in quarters of an hour
+
+
 def _hours(text: str) -> tuple[float, float]:
     found = re.fullmatch(rf"({NUMBER})(?: *[-\u2013] *({NUMBER}))?", text)
     if not found:
         raise ValueError(f"{said(text)} is not a range of hours such as '5-14', nor a number of them")
     low, high = _number(found[1]), _number(found[2] or found[1])
-    if low <= 0 or high <= 0:
-        raise ValueError(f"{said(text)}: hours must be more than 0")
+    if low < LEAST_HOURS or high < LEAST_HOURS:
+        raise ValueError(f"{said(text)}: a subtask takes at least {LEAST_HOURS} hours, a quarter of an hour")
     if low > high:
         raise ValueError(f"{said(text)} is reversed; write '{high:g}-{low:g}'")
     if high > 400:
@@ -328,7 +331,7 @@ def _hours(text: str) -> tuple[float, float]:
     return low, high
 
 
-HOURS = scalar(_hours, {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}, "hours such as '5-14'")
+HOURS = scalar(_hours, {"anyOf": [{"type": "number", "minimum": LEAST_HOURS}, {"type": "string"}]}, "hours such as '5-14'")
 
 
 def _weekly(text: str) -> float:

@@ -74,7 +74,7 @@ _ROLE = form.record(
         "like": Field(form.NAME, "title of the role catalogue that describes this role; its own title by default"),
         "share": Field(form.number(least=0), "reference weight of the role's work; only reports read it"),
         "hours": Field(form.HOURS, "least and most hours of a subtask"),
-        "demand": Field(form.number(more_than=0), "weight of the work that arises for this role, 1.0 by default"),
+        "demand": Field(form.number(more_than=0, most=100), "weight of the work that arises for this role, 1.0 by default"),
         "tools": Field(_NAMES, "tools that the role uses"),
         "executes": Field(form.share(zero=True), "part of the day for own tasks; by default 100% without reports, 0% with reports"),
         "responsibilities": Field(_TEXTS, "what the role is answerable for"),

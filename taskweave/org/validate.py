@@ -13,7 +13,7 @@ from taskweave.org import catalogue, structure
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.form import Reading, alike, nearest, said
 from taskweave.org.inference import calendar_spec, usual_part
-from taskweave.org.organization import ACTIVITIES, slug
+from taskweave.org.organization import ACTIVITIES, Workload, slug
 from taskweave.records import LEVELS, Json
 
 Raw = Mapping[str, Json]
@@ -35,6 +35,7 @@ def check(raw: Raw, reading: Reading) -> None:
     _goals(raw, reading)
     _links(raw, reading)
     _idle_links(raw, reading)
+    _workload(raw, reading)
     _undescribed(raw, reading)
     _environment(raw, reading)
     _calendar(raw, reading)
@@ -242,6 +243,20 @@ def _goals(raw: Raw, reading: Reading) -> None:
         if readings and "kpi" in goal and goal["kpi"] not in readings:
             what = f"the goal {said(name)} names the reading {said(goal['kpi'])}, which 'environment' does not have"
             reading.warn_at(("goals", name, "kpi"), f"{what}{nearest(goal['kpi'], readings)}")
+
+
+def _workload(raw: Raw, reading: Reading) -> None:
+    """Work that cannot be done: more of it than there are hours, or nobody to do it."""
+    roles = raw["roles"]
+    superiors = {role.get("reports_to") for role in roles.values()}
+    utilisation = raw.get("workload", {}).get("utilisation", Workload().utilisation)
+    for title, role in roles.items():
+        asked = role.get("demand", 1.0) * utilisation
+        if asked > 1 and role.get("executes", usual_part(title, superiors)) > 0:
+            what = f"demand x utilisation of {said(title)} is {asked:.2f}: more work than its people have hours, so it spills every week"
+            reading.warn_at(("roles", title, "demand"), what)
+    if all(role.get("executes", usual_part(title, superiors)) == 0 for title, role in roles.items()):
+        reading.warn_at(("roles",), "nobody has time for tasks: give a role without reports 'executes', or leave it out")
 
 
 def _links(raw: Raw, reading: Reading) -> None:

@@ -26,6 +26,7 @@ from taskweave.records import Json
 Category = Literal["policy", "economic", "technology", "internal"]
 Severity = Literal["low", "medium", "high"]
 DURATION = "4 weeks"  # of an incident that names none
+MOST_DIGITS = 6  # of a count
 _KEYS = ("title", "category", "description", "severity", "affects", "at", "duration", "effects")
 _EFFECTS = ("news", "absence")
 _ABSENCE = ("role", "agent", "department", "count", "for")
@@ -128,7 +129,10 @@ def read_incident(payload: Json, org: Organization, population: Population, cale
     """An incident as it came through the inbox.  Raises IncidentInvalid."""
     reader = _Reader("inbox", Who(org, population), calendar)
     given = {key: value for key, value in payload.items() if key != "tick"} if isinstance(payload, dict) else payload
-    incident = reader.incident(_node(given))
+    try:
+        incident = reader.incident(_node(given))
+    except RecursionError:
+        raise IncidentInvalid([Problem(file="inbox", line=None, what="is nested too deep")]) from None
     if reader.problems or incident is None:
         raise IncidentInvalid(reader.problems)
     return incident
@@ -292,9 +296,9 @@ class _Reader:
             self.wrong(node, "an absence says how long: `for: 2 weeks`")
         text, count = self.text(fields, "count"), None
         if text is not None:
-            count = int(text) if text.isdecimal() and int(text) > 0 else None
+            count = int(text) if text.isdecimal() and len(text) <= MOST_DIGITS and int(text) > 0 else None
             if count is None:
-                self.wrong(fields["count"], f"count is {text!r}; it is a whole number above 0")
+                self.wrong(fields["count"], f"count is {text[:40]!r}; it is a whole number above 0")
         if len(self.problems) > before or name is None or span is None:
             return None
         said: dict[str, Json] = {named[0]: name, "for": span} | ({"count": count} if count is not None else {})

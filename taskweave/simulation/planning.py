@@ -291,7 +291,7 @@ class Planning:
                 },
             )
             unit.plan = reconciled
-            self._book_promised(unit, reconciled, None)
+            self._book_promised(unit, reconciled, unit.diagnosis)
             for other in siblings:
                 self._requests.setdefault((level, other.owner), {})[unit.owner] = reconciled
 
