@@ -83,13 +83,17 @@ class RunFolder:
             path.parent.mkdir(parents=True, exist_ok=True)
             _sweep(path.parent)
             building = path.parent / f".taskweave-new-{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
-            building.mkdir()
+            # Under a name that no sweep looks for until it is marked: between making a mark and taking it, it looks abandoned.
+            unmarked = building.with_name(building.name.replace("-new-", "-begin-", 1))
+            unmarked.mkdir()
             try:
-                with owned(building):
+                with owned(unmarked):
+                    unmarked.rename(building)
                     _fill(building, config, organization_text, prompts_dirs, population_json, injections)
                     building.rename(path)
             except BaseException:
-                shutil.rmtree(building, ignore_errors=True)
+                for half in (unmarked, building):
+                    shutil.rmtree(half, ignore_errors=True)
                 raise
             _sync(path.parent)
         except OSError as error:
