@@ -58,7 +58,7 @@ _LEAN = re.compile(
     r"\bof (?:them|these)\b|\b(?:I|my|me|below|above)\b"
     r"|\bcame with\b|\bset aside\b|\bno basis\b|\brely on\b|\bmissing \d|\bshows? \d|\btried\b|\bmeans\b|\bthese \d|(?<!of )\bthe \d"
     r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
-    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|\bgoes? from\b"
+    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|^Leave\b|\bnext month\b|, \d[\d,]* \w+ from\b|\bin all\b|\bDone\b|\bgoes? from\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
@@ -148,7 +148,9 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
         draft.know(sources=local(draft, "basis_bare", {"named": wording.join(named_so)}))
         draft.know(sources_brief=local(draft, "basis_bare", {"named": wording.join([named(slots) for slots in rest[:2]])}))
     draft.know(builds_bare=draft.slots["builds"] if lead is None or not evidence else draft.slots["builds"].removesuffix(evidence).strip())
-    if lead is not None:
+    if lead is None and rest:
+        draft.know(sources_last=local(draft, "basis_bare", {"named": named(rest[0])}))
+    elif lead is not None:
         every = wording.join([named(slots) for slots in [lead, *rest][:2]])
         draft.know(builds_last="", sources_last=local(draft, "basis_bare", {"named": every}))
 
