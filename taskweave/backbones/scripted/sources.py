@@ -94,7 +94,7 @@ def borrowed(excerpt: str) -> str:
         score = (
             2
             + 2 * min(len(_FIGURE.findall(text)), 3)
-            - 5 * bool(_LEAN_START.match(text) or _LEAN.search(text))
+            - 8 * bool(_LEAN_START.match(text) or _LEAN.search(text))
             - 3 * bool(_THIN.search(text))
             + (" that " in text)
             + bool(_PART.search(text))
