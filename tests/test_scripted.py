@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, known, tokens, topics, wording
+from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, known, payloads, tokens, topics, wording
 from taskweave.backbones.scripted.grammar import Draft, FrameError, _compile, load, tidy
 from taskweave.backbones.scripted.queries import schema
 from taskweave.backbones.scripted.sources import borrowed
@@ -738,3 +738,49 @@ def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_a
     assert topics.measured_in("Roll out the importer and watch error rate for two days") == next(
         m for m in topics.fields()["software"].metrics if m.name == "error rate"
     )
+
+
+# ---------------------------------------------------------------- what a goal asks for is handed over
+ASKED = {
+    "Find out since when the price list has been a problem": ("since", r"\d+ \w+"),
+    "Schedule the checks that the price list needs": ("schedule", r"Tomasz Vale"),
+    "Define what belongs to the price list and what does not": ("scope", r"(?i)does not belong|\bout\b|outside"),
+    "Write down how the price list works and what is agreed": ("steps", r"working days|[Dd]ay 1|days\)|one day"),
+    "Check the draft on the price list with two people who will use it": ("tried", r"Ines Roux"),
+    "Roll out the price list and watch error rate for two days": ("rollout", r"27 February|26 February"),
+    "Ask those who know the price list what the churn cohort table needs": ("ask", r"Ines Roux"),
+    "Update the price list to match the churn cohort table": ("targets", r"→|until now"),
+    "Check that the price list and the churn cohort table do not contradict each other": ("compare", r"says|show|written|accounts"),
+    "Supply the figures from the price list that the churn cohort table needs": ("figures", r"\d"),
+    "Explain the price list to the team that works on the churn cohort table": ("explain", r"(?i)three|to know|third|exercise 3"),
+    "Draft the text for the price list": ("text", r"(?i)draft|wording|text"),
+    "Sketch the change in the price list that the churn cohort table calls for": ("design", r"(?i)propos|sketch|new:|change in one line"),
+}
+
+
+@pytest.mark.parametrize("goal", sorted(ASKED))
+def test_what_the_goal_asks_for_is_handed_over(goal: str) -> None:
+    name, mark = ASKED[goal]
+    own, about = "price list", "churn cohort table"
+    assert payloads.asked(goal, own, about, "analyse") == name
+    role = {**ROLES["Data Analyst"], "artifacts": ["report"]}
+    for seed in range(8):
+        content = ask("execute", seed, role=role, subtask={"goal": goal, "activity": "analyse", "hours": 4})["content"]
+        assert re.search(mark, content), content
+        if about in goal:
+            assert about in content
+
+
+def test_every_goal_asks_for_something_that_the_banks_can_say() -> None:
+    rules = load().rules
+    known_names = {str(entry["say"]) for entry in load().tables["payloads"]} | set(load().tables["payload_of"].values())
+    for name in known_names:
+        assert {f"payload_{name}", f"question_{name}", f"titled_{name}"} <= rules.keys()
+        assert all(line.parts for line in rules[f"payload_{name}"])
+    assert set(load().tables["payload_of"]) == set(ACTIVITIES)
+
+
+def test_no_deadline_falls_on_a_day_when_nobody_works() -> None:
+    for seed in range(60):
+        text = plain(ask("execute", seed, date="2026-12-17"))
+        assert not re.search(r"\b(?:24|25|26) December|\b1 January", text), text

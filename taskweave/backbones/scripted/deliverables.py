@@ -203,7 +203,7 @@ def headline(draft: Draft, *rules: str, told: str = "") -> str:
 def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None] = lambda: None) -> str:
     """A text said until it has a good length; from the second try on with ever less of what it builds on, at last by name only."""
     best, off = "", 10_000
-    for attempt in range(9):
+    for attempt in range(12):
         draft.restart()
         shorter = {1: "_brief", 3: "_bare", 5: "_last"}.get(attempt)
         if shorter:

@@ -55,14 +55,14 @@ def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], t
     for name, metric in zip(("m", "o"), metrics, strict=False):
         slots |= movement(draft, metric, name)
     weeks = 2 + int(roll() * 7)
-    start = wording.working_day(today, -5 * weeks)
+    start = due(today, -5 * weeks)
     soon, later, check = 2 + int(roll() * 4), 6 + int(roll() * 6), 13 + int(roll() * 12)
     for name, day in (
         ("since", start),
         ("today", today),
-        ("mid", wording.working_day(today, -5 * (weeks // 2) - 1)),
-        ("day1", wording.working_day(today, -2)),
-        ("day2", wording.working_day(today, -1)),
+        ("mid", due(today, -5 * (weeks // 2) - 1)),
+        ("day1", due(today, -2)),
+        ("day2", due(today, -1)),
         ("soon", due(today, soon)),
         ("later", due(today, later)),
         ("check_day", due(today, check)),
@@ -85,10 +85,10 @@ def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], t
 
 
 def due(today: date, days: int) -> date:
-    """A date by which something is to be done: never a day on which nobody is at work anywhere."""
+    """The date some working days from today, or before it: never a day on which nobody is at work anywhere."""
     day = wording.working_day(today, days)
     while (day.month, day.day) in _CLOSED:
-        day = wording.working_day(day, 1)
+        day = wording.working_day(day, 1 if days > 0 else -1)
     return day
 
 
@@ -107,11 +107,13 @@ def movement(draft: Draft, metric: topics.Metric, name: str) -> dict[str, str]:
     hoped = now * (0.9 - 0.1 * draft.random.random()) if metric.better == "lower" else now * (1.08 + 0.1 * draft.random.random())
     if metric.unit == "%":
         then, hoped = (min(max(value, 0.1), 99.5) for value in (then, hoped))
+    short = _unit(metric).partition("of ")[0].strip()  # what the figure now has already said: '29 % of firms', '5.1 of 7', '68 a month'
+    short = "" if short.startswith(("a ", "per ")) else short
     return {
         name: metric.name,
         f"{name}_now": wording.measured(now, _unit(metric), places),
-        f"{name}_then": wording.measured(then, _unit(metric), places),
-        f"{name}_aim": wording.measured(hoped, _unit(metric), places),
+        f"{name}_then": wording.measured(then, short, places),
+        f"{name}_aim": wording.measured(hoped, short, places),
         f"{name}_d1": wording.measured(then + 0.6 * (now - then), _unit(metric), places),
         f"{name}_d2": wording.measured(now, _unit(metric), places),
         f"{name}_moved": "rose" if rose else "fell",

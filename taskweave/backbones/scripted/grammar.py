@@ -201,7 +201,8 @@ def shortened(text: str, most: int) -> str:
 _SPACES = re.compile(r"  +")
 _LINES = re.compile(r" *\n *")
 _GAPS = re.compile(r"\n{3,}")
-_STARTS = re.compile(r"((?:^|[.!?]['\")]* |\n(?:- (?:\[ \] )?|\d+\. |> )?)['\"(]?)([a-z])")
+_STARTS = re.compile(r"([.!?\n](?:(?<=\n)(?:- (?:\[ \] )?|\d+\. |> )?|(?<=[.!?])['\")]* )['\"(]?)([a-z])")
+_FIRST = re.compile(r"['\"(]?[a-z]")
 
 
 def tidy(text: str) -> str:
@@ -214,6 +215,8 @@ def tidy(text: str) -> str:
     if "\n\n\n" in text:
         text = _GAPS.sub("\n\n", text)
     text = text.strip().removesuffix("\n-")
+    if first := _FIRST.match(text):
+        text = text[: first.end()].upper() + text[first.end() :]
     return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
 
 

@@ -25,8 +25,7 @@ def bounds(unit: Mapping[str, Json]) -> tuple[int, int]:
 def local(draft: Draft, rule: str, slots: Mapping[str, str], forget: Sequence[str] = ()) -> str:
     """The rule said with slots that hold for this sentence only."""
     before = draft.slots
-    draft.slots = {key: value for key, value in before.items() if key not in forget}
-    draft.slots.update(slots)
+    draft.slots = {**({key: value for key, value in before.items() if key not in forget} if forget else before), **slots}
     text = draft.say(rule)
     draft.slots = before
     return text

@@ -46,15 +46,19 @@ _HEADS = (
     "Done when",
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
+_DIGIT = re.compile(r"\d")
 _PART = re.compile(r"\d of (?:the |our )?\d")
+_LEAN_START = re.compile(
+    r"(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
+    r"|(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start|Send|Stop|Save|Tell|Confirm|Read)\b"
+    r"|(?:Then|Next|Before|After|Owners|Period|Dates|Since|First|Second|Changed|Exercise|Question|Excluded|In|Our|Belongs|Handed|Q|A)\b"
+    r"|\d[\d,]* (?!of |open |new |people |search |page |form |test |merge |budget |restore |work )\w*[^s\W] "
+)
 _LEAN = re.compile(
     r"\bof (?:them|these)\b|\b(?:I|my|me|below|above)\b"
-    r"|^(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
-    r"|^(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start|Send|Stop|Save|Tell|Confirm|Read)\b"
-    r"|^(?:Then|Next|Before|After|Owners|Period|Dates|Since|First|Second|Changed|Exercise|Question|Excluded|In|Our|Belongs|Handed|Q|A)\b"
     r"|\bcame with\b|\bset aside\b|\bno basis\b|\brely on\b|\bmissing \d|\bshows? \d|\btried\b|\bmeans\b|\bthese \d|(?<!of )\bthe \d"
     r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
-    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|\bgoes? from\b"
+    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|^Leave\b|\bnext month\b|, \d[\d,]* \w+ from\b|\bin all\b|\bDone\b|\bgoes? from\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
@@ -69,6 +73,8 @@ def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 2
     for sentence in wording.sentences(excerpt.replace("\n-- ", " ")):
+        if not _DIGIT.search(sentence):
+            continue
         if (
             '"' in sentence
             or "@" in sentence
@@ -88,7 +94,7 @@ def borrowed(excerpt: str) -> str:
         score = (
             2
             + 2 * min(len(_FIGURE.findall(text)), 3)
-            - 5 * bool(_LEAN.search(text))
+            - 8 * bool(_LEAN_START.match(text) or _LEAN.search(text))
             - 3 * bool(_THIN.search(text))
             + (" that " in text)
             + bool(_PART.search(text))
@@ -133,7 +139,7 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
             draft.know(builds=local(draft, "then_now", {**lead, **moved, "then": then}))
         else:
             draft.know(builds=local(draft, "basis_own" if lead["dep_author"] == known["author"] else "basis", lead))
-    evidence = draft.say("evidence_line") if wanted & topics.stems(known.get("evidence", "")) else ""
+    evidence = draft.say("evidence_line") if len(wanted & topics.stems(known.get("evidence", ""))) > 1 else ""
     if evidence:
         draft.know(builds=f"{draft.slots['builds']} {evidence}".strip())
     rest = [slots for slots in dependencies[:3] if slots is not lead]
@@ -142,7 +148,9 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
         draft.know(sources=local(draft, "basis_bare", {"named": wording.join(named_so)}))
         draft.know(sources_brief=local(draft, "basis_bare", {"named": wording.join([named(slots) for slots in rest[:2]])}))
     draft.know(builds_bare=draft.slots["builds"] if lead is None or not evidence else draft.slots["builds"].removesuffix(evidence).strip())
-    if lead is not None:
+    if lead is None and rest:
+        draft.know(sources_last=local(draft, "basis_bare", {"named": named(rest[0])}))
+    elif lead is not None:
         every = wording.join([named(slots) for slots in [lead, *rest][:2]])
         draft.know(builds_last="", sources_last=local(draft, "basis_bare", {"named": every}))
 

@@ -237,7 +237,7 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
             if common:
                 score = sum(weights[word] * (1.6 if word in head else 1.0) for word in sorted(common))
                 close = len(common) > 1 or name == work
-                sure = close or any(weights[word] == 1 for word in common & head)
+                sure = close or any(weights[word] == 1 and (word in head or len(word) > 7) for word in common)
                 scored.append((score * (3.0 if name == work else 1.0) + (10.0 if close else 0.0), sure, case))
     most = max((score for score, sure, _ in scored if sure), default=0.0)
     if most:
