@@ -38,6 +38,7 @@ class AgentCalendar:
         self.jobs: dict[str, Job] = {}
         self.worked: Counter[int] = Counter()
         self._given: Counter[int] = Counter()
+        self._given_so_far = 0
         self._began: int | None = None
         self._calendar = calendar
         self._day = calendar.day_minutes
@@ -96,10 +97,11 @@ class AgentCalendar:
         """Work is assigned to the agent in this week."""
         self.jobs[name] = job
         self._given[week] += job.left
+        self._given_so_far += job.left
 
     def given(self, week: int) -> tuple[int, int]:
         """Minutes of work that the agent was given in this week, and in all weeks."""
-        return self._given[week], self._given.total()
+        return self._given[week], self._given_so_far
 
     def begin(self, now: int) -> None:
         """Work starts, or goes on after an interruption."""
