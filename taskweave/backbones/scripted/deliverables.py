@@ -187,12 +187,17 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 
 
 def headline(draft: Draft, *rules: str, told: str = "") -> str:
-    """A title of at most eleven words whose figures come up in the text below it."""
+    """A title of at most eleven words whose figures come up in the text below it, and that names the subject where the text does not."""
     best, worst = "", 99
     figures = set(_NUMBER.findall(told))
+    subject = draft.slots["O"].lower() if told and draft.slots["O"].lower() not in told.replace("\n-- ", " ").lower() else ""
     for attempt in range(8):
         text = wording.upper_first(draft.say(rules[attempt % len(rules)]))
-        faults = max(0, wording.words(text) - 11) + 5 * (bool(told) and not figures.issuperset(_NUMBER.findall(text)))
+        faults = (
+            max(0, wording.words(text) - 11)
+            + 9 * (subject not in text.lower())
+            + 5 * (bool(told) and not figures.issuperset(_NUMBER.findall(text)))
+        )
         if not faults:
             return text
         if faults < worst:

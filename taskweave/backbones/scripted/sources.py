@@ -58,7 +58,8 @@ _LEAN = re.compile(
     r"\bof (?:them|these)\b|\b(?:I|my|me|below|above)\b"
     r"|\bcame with\b|\bset aside\b|\bno basis\b|\brely on\b|\bmissing \d|\bshows? \d|\btried\b|\bmeans\b|\bthese \d|(?<!of )\bthe \d"
     r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
-    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|^Leave\b|\bnext month\b|, \d[\d,]* \w+ from\b|\bin all\b|\bDone\b|\bgoes? from\b"
+    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|^Leave\b|\bnext month\b|, \d[\d,]* \w+ from\b|\bin all\b|\bDone\b|\bLIMIT\b|;"
+    r"|\bfall short\b|\btook\b|\blabel\b|\btwo lists\b|\bto be the whole\b|\byielded\b|\bWithout\b|\blines?\b|\bfit for use\b|\bloses?\b|\bgoes? from\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
@@ -130,7 +131,7 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
     """
     known = dict(draft.slots)
     draft.know(builds="", sources="")
-    lead = next((slots for slots in dependencies[:3] if _bears(slots, wanted)), None)
+    lead = next((slots for slots in dependencies[:3] if _bears(slots, wanted, known.get("m", ""))), None)
     if lead is not None:
         then = _count_of(lead["quote"], known["items"], known["flaw1"])
         now, before = (int(text.replace(",", "") or "0") for text in (known["k"], then))
@@ -155,9 +156,12 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
         draft.know(builds_last="", sources_last=local(draft, "basis_bare", {"named": every}))
 
 
-def _bears(slots: Mapping[str, str], wanted: frozenset[str]) -> bool:
+def _bears(slots: Mapping[str, str], wanted: frozenset[str], metric: str) -> bool:
+    """Whether a dependency's finding is about the same things; a reading of the metric that the text gives itself is not repeated."""
     quote = slots.get("quote", "")
-    return bool(quote and wanted & topics.stems(quote)) and not topics.is_last_resort_in(quote)
+    if not quote or (metric and metric in wording.lower_first(quote)):
+        return False
+    return bool(wanted & topics.stems(quote)) and not topics.is_last_resort_in(quote)
 
 
 def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) -> str:

@@ -19,7 +19,7 @@ def listed(text: str) -> tuple[str, ...]:
 _MONTHS = listed("January February March April May June July August September October November December")
 _DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 _PREPOSITIONS = frozenset(
-    listed("of for in on with to from by at between about after before per against across under over into through behind during")
+    listed("of for in on with to from by at between about after before per against across under over into through behind during within")
 )
 _SINGULAR_S = frozenset(
     listed(
