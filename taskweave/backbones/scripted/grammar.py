@@ -262,9 +262,10 @@ class Draft:
     def choose(self, rule: str, strict: bool = False) -> Frame | None:
         """A frame of the rule that fits and repeats nothing; where there is none, one that repeats (None if `strict`)."""
         frames = load().rules[rule]
+        roll, count = self.random.random, len(frames)
         for _ in range(8):
-            at = int(self.random.random() * len(frames))
-            if len(frames) > 5 and (at + self.salt) % 3 == 0:
+            at = int(roll() * count)
+            if count > 5 and (at + self.salt) % 3 == 0:
                 continue
             candidate = frames[at]
             if id(candidate) not in self.used and candidate.needs.isdisjoint(self.spent) and self.fits(candidate):

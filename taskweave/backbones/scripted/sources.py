@@ -59,7 +59,8 @@ _LEAN = re.compile(
     r"|\bcame with\b|\bset aside\b|\bno basis\b|\brely on\b|\bmissing \d|\bshows? \d|\btried\b|\bmeans\b|\bthese \d|(?<!of )\bthe \d"
     r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
     r"|\d{4}-\d\d|\bwould\b|\bthis time\b|^Leave\b|\bnext month\b|, \d[\d,]* \w+ from\b|\bin all\b|\bDone\b|\bLIMIT\b|;"
-    r"|\bfall short\b|\btook\b|\blabel\b|\btwo lists\b|\bto be the whole\b|\byielded\b|\bWithout\b|\blines?\b|\bfit for use\b|\bloses?\b|\bgoes? from\b"
+    r"|\bfall short\b|\btook\b|\blabel\b|\btwo lists\b|\bto be the whole\b|\byielded\b|\bWithout\b|\blines?\b"
+    r"|\bfit for use\b|\bloses?\b|\bgoes? from\b"
 )
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
@@ -92,14 +93,10 @@ def borrowed(excerpt: str) -> str:
             continue
         if ": " in text or not _FIGURE.search(text):
             continue
-        score = (
-            2
-            + 2 * min(len(_FIGURE.findall(text)), 3)
-            - 8 * bool(_LEAN_START.match(text) or _LEAN.search(text))
-            - 3 * bool(_THIN.search(text))
-            + (" that " in text)
-            + bool(_PART.search(text))
-        )
+        score = 2 + 2 * min(len(_FIGURE.findall(text)), 3) + (" that " in text) + bool(_PART.search(text))
+        if score <= most:  # what speaks against a sentence is looked for only where it could still win
+            continue
+        score -= 8 * bool(_LEAN_START.match(text) or _LEAN.search(text)) + 3 * bool(_THIN.search(text))
         if score > most:
             best, most = text, score
     return best
