@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -19,7 +20,7 @@ from taskweave import driving
 from taskweave.api import Run
 from taskweave.backbones.scripted import Scripted
 from taskweave.engine.reader import JournalReader
-from taskweave.errors import Divergence
+from taskweave.errors import Divergence, Refused
 from taskweave.records import Completion, Request
 from taskweave.runs import RunFolder
 from tests.simulated import events, rows, simulated
@@ -136,8 +137,25 @@ def test_a_changed_answer_in_the_journal_is_a_divergence_of_its_week(tmp_path: P
         answer["text"] = answer["text"].replace('"title": "', '"title": "Another ', 1)
         db.execute("UPDATE outcomes SET value = ? WHERE key = ?", (json.dumps(answer), key))
     db.close()
+    digest = run.digest()
     with pytest.raises(Divergence, match="week 1"):
         run.resume()
+    assert run.digest() == digest, "what was written stays until all of it is rebuilt"
+    assert not list(run.path.glob("run.db?*"))
+
+
+def test_a_run_that_is_stopped_while_it_re_executes_keeps_its_tables(tmp_path: Path) -> None:
+    class Breaks(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            raise Refused("no key")
+
+    run = simulated(tmp_path / "run", "tiny", until="week:3")
+    digest = run.digest()
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
+        db.execute("DELETE FROM outcomes WHERE site LIKE '%W02%:merge'")
+    outcome = driving.drive(run.folder, Breaks())
+    assert (outcome.stop, outcome.week) == ("refused", 1)
+    assert Run.open(run.path).digest() == digest
 
 
 def test_urgent_work_in_one_department_moves_no_draw_of_another(tmp_path: Path) -> None:
