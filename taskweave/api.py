@@ -64,11 +64,15 @@ class Table(Sequence[dict[str, Any]]):
 
 
 class Run:
-    """One run on disk.  Tables are methods: `run.tasks()`, `run.results()`, ...; each can be iterated and has `df()`."""
+    """One run on disk.  Tables are methods: `run.tasks()`, `run.results()`, ...; each can be iterated and has `df()`.
+
+    `warnings` collects what was odd, but no reason not to answer.
+    """
 
     def __init__(self, folder: RunFolder, outcome: Outcome | None = None) -> None:
         self.folder = folder
         self.outcome = outcome
+        self.warnings: list[str] = []
 
     @classmethod
     def open(cls, run: str | Path) -> Run:
@@ -116,8 +120,7 @@ class Run:
         """run.db, open for reading.  Raises RunRefused before there is one, and where it holds less than the weeks that are closed."""
         if not self.folder.run_db_path.exists():
             raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {quote(str(self.path))}")
-        with JournalReader(self.folder.journal_path) as journal:
-            closed = {week.week for week in journal.weeks()}
+        closed = self._closed()
         for pause in _LOOKS:
             pool = Pool.open(self.folder.run_db_path)  # anew each time: another file may have taken its place
             try:
@@ -139,6 +142,17 @@ class Run:
             f"{pool.path}: {holds}: its rebuilding was interrupted; 'taskweave resume {quote(str(self.path))}' completes it, without "
             "asking again what was answered."
         )
+
+    def _closed(self) -> set[int]:
+        """The weeks that the journal has closed.  Without a journal nothing is known of them: the tables stand for themselves then."""
+        if not self.folder.journal_path.exists():
+            self.warnings.append(
+                f"{self.folder.journal_path}: is not there, so whether run.db holds all that happened cannot be checked. "
+                "Put it back to have that checked, and to resume."
+            )
+            return set()
+        with JournalReader(self.folder.journal_path) as journal:
+            return {week.week for week in journal.weeks()}
 
     def _refuse_nothing(self, pool: Pool) -> None:
         if not pool.weeks():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from taskweave.api import Run
 from taskweave.cli import app, output
 from taskweave.cli.progress import Pace, amount, describe, duration
 from taskweave.engine.reader import JournalReader
@@ -503,6 +505,29 @@ def test_what_reads_a_run_refuses_a_run_db_that_is_not_rebuilt_yet() -> None:
         assert "holds weeks 1-1 of the 2 that are closed" in refused(*words)
     assert type_in("resume", "r").exit_code == 0
     assert type_in("digest", "r").exit_code == 0
+
+
+def test_a_run_copied_without_its_journal_is_read_with_a_warning(finished: Path) -> None:
+    shutil.copytree(finished, "copy")
+    Path("copy/journal.db").unlink()
+    whole = type_in("digest", finished).stdout
+    merged = Run.open(finished).results()[0]["id"]
+    for words in (["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", merged]):
+        done = type_in(*words)
+        assert done.exit_code == 0
+        assert "copy/journal.db: is not there" in done.stderr
+    assert type_in("digest", "copy").stdout == whole
+    assert json.loads(type_in("digest", "copy", "--json").stdout)["digest"] == whole.strip()
+    assert "journal.db: there is no journal here" in refused("resume", "copy")
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing of a database" * 1000])
+def test_what_reads_a_run_names_a_journal_that_cannot_be_read(finished: Path, content: bytes) -> None:
+    shutil.copytree(finished, "copy")
+    Path("copy/journal.db").write_bytes(content)
+    for words in (["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", "t1"], ["status", "copy"]):
+        assert "copy/journal.db: this is not a TaskWeave journal" in refused(*words)
+    assert not Path("data").exists()
 
 
 def test_a_prompt_is_shown_as_it_is_sent(finished: Path) -> None:

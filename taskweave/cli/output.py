@@ -1,6 +1,6 @@
 """What reaches stdout and stderr, and in which form.
 
-Entry points: `line`, `show`, `document`, `answer` (stdout); `note`, `trouble` (stderr).  With --json stdout carries one object only.
+Entry points: `line`, `show`, `document`, `answer` (stdout); `note`, `warn`, `trouble` (stderr).  With --json stdout is one object.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 _json_only = False
@@ -74,6 +74,12 @@ def note(text: str) -> None:
     """One line on stderr.  A closed stderr is no reason to end a run."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """What was odd, but no reason not to answer: a line each on stderr."""
+    for warning in warnings:
+        note(f"warning: {warning}")
 
 
 def trouble(text: str, code: int) -> None:

@@ -85,8 +85,7 @@ def run(
 
     warnings: list[str] = []
     organization = Organization.load(org, warn=warnings)
-    for warning in warnings:
-        output.note(f"warning: {warning}")
+    output.warn(warnings)
     folder, answering = begin(
         organization,
         out=out,
