@@ -20,7 +20,7 @@ from taskweave import driving
 from taskweave.api import Run
 from taskweave.backbones.scripted import Scripted
 from taskweave.engine.reader import JournalReader
-from taskweave.errors import Divergence, Refused
+from taskweave.errors import BadInput, Divergence, Refused
 from taskweave.records import Completion, Request
 from taskweave.runs import RunFolder
 from tests.simulated import events, rows, simulated
@@ -142,6 +142,36 @@ def test_a_changed_answer_in_the_journal_is_a_divergence_of_its_week(tmp_path: P
         run.resume()
     assert run.digest() == digest, "what was written stays until all of it is rebuilt"
     assert not list(run.path.glob("run.db?*"))
+
+
+SPOILED = {
+    "not JSON": "substr(value, 1, length(value) - 1) || '#'",
+    "not UTF-8": "CAST(CAST(substr(value, 1, 20) AS BLOB) || x'ff80' || CAST(substr(value, 22) AS BLOB) AS TEXT)",
+    "another key": "replace(value, '\"latency\"', '\"latencx\"')",
+    "another kind": "'7'",
+    "a blob": "x'00ff'",
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_an_outcome_that_cannot_be_read_is_a_damaged_journal_and_empties_nothing(tmp_path: Path, how: str) -> None:
+    run = simulated(tmp_path / "run", "tiny", until="week:2")
+    digest = run.digest()
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
+        db.execute(f"UPDATE outcomes SET value = {SPOILED[how]} WHERE site LIKE '%W02%:merge'")
+    with pytest.raises(BadInput, match=r"journal\.db: the journal is damaged \(.{0,250}restore it from a copy"):
+        run.resume()
+    assert run.digest() == digest
+
+
+@pytest.mark.parametrize("facts", ["'{'", "CAST(x'ff' AS TEXT)", "'[]'"])
+def test_a_closed_week_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, facts: str) -> None:
+    run = simulated(tmp_path / "run", "tiny", until="week:1")
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
+        db.execute(f"UPDATE weeks SET facts = {facts}")
+    for ask in (run.status, run.digest):
+        with pytest.raises(BadInput, match=r"journal\.db: the journal is damaged"):
+            ask()
 
 
 def test_a_run_that_is_stopped_while_it_re_executes_keeps_its_tables(tmp_path: Path) -> None:
