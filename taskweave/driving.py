@@ -6,6 +6,7 @@ Entry points: those four, for the command line and for Python alike.  Everything
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -90,6 +91,8 @@ def begin(
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
+    if not (math.isfinite(patience) and patience >= 0):
+        raise BadInput(f"patience {patience!r}: a number of seconds is needed, for example 600.")
     answering = _backbone(backbone, base_url)
     laid = [shipped("prompts"), *(_prompt_folder(p) for p in prompts)]
     PromptBook.load(*laid)

@@ -225,10 +225,18 @@ def test_bad_input_ends_with_2_says_what_to_do_and_writes_nothing(words: list[st
 
 
 @pytest.mark.parametrize(
-    "words", [["run"], ["run", "tiny", "--limit", "0"], ["run", "tiny", "--limit", "x"], ["nonsense"], ["run", "tiny", "--nonsense"]]
+    "words",
+    [
+        *(["run"], ["nonsense"], ["run", "tiny", "--nonsense"], ["run", "tiny", "--limit", "0"], ["run", "tiny", "--limit", "x"]),
+        *(["run", "tiny", "--patience", seconds] for seconds in ("inf", "nan", "-1")),
+        *(["resume", "r", "--patience", seconds] for seconds in ("inf", "nan", "-inf")),
+    ],
 )
 def test_bad_usage_ends_with_2(words: list[str]) -> None:
-    assert type_in(*words).exit_code == 2
+    done = type_in(*words)
+    assert done.exit_code == 2
+    assert "Usage:" in done.stderr
+    assert not list(Path().iterdir())
 
 
 def test_a_choice_that_is_not_there_is_answered_with_those_that_are() -> None:

@@ -5,6 +5,7 @@ Entry point: `register`.  What they do is in `taskweave.driving`; here they are 
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +27,13 @@ class Assign(StrEnum):
 
     match = "match"
     model = "model"
+
+
+def finite(seconds: float | None) -> float | None:
+    """A number of seconds that a clock can reach."""
+    if seconds is not None and not math.isfinite(seconds):
+        raise typer.BadParameter(f"{seconds} is not a number of seconds; name one, for example 86400 for a day.")
+    return seconds
 
 
 def run(
@@ -66,7 +74,8 @@ def run(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most calls in flight at a time, e.g. --limit 4.")] = 16,
     patience: Annotated[
-        float, typer.Option("--patience", min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60.")
+        float,
+        typer.Option("--patience", callback=finite, min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60."),
     ] = 600.0,
     tag: Annotated[
         list[str] | None,
@@ -115,7 +124,9 @@ def resume(
     ] = None,
     patience: Annotated[
         float | None,
-        typer.Option("--patience", min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False),
+        typer.Option(
+            "--patience", callback=finite, min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
