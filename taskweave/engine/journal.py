@@ -12,7 +12,7 @@ import hashlib
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -197,6 +197,11 @@ class Journal:
         with self._transaction():
             self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
         self.weeks += 1
+
+    def write_inputs(self, digests: Mapping[str, str]) -> None:
+        """Write down, once, what the run works from: a digest by name."""
+        with self._transaction():
+            self._db.executemany("INSERT INTO inputs(name, digest) VALUES (?, ?)", digests.items())
 
     def begin_session(self) -> None:
         """An engine begins to drive: attempts from here on are its own."""

@@ -171,6 +171,12 @@ class JournalReader:
         tick: int | None = self._rows("SELECT max(tick) FROM ticks")[0][0]
         return tick
 
+    def inputs(self) -> dict[str, str]:
+        """Digests of what the run works from, by name; empty before its first start."""
+        if not self._rows("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'inputs'"):
+            return {}  # begun before there was such a table
+        return dict(self._rows("SELECT name, digest FROM inputs ORDER BY rowid"))
+
     def weeks(self) -> list[ClosedWeek]:
         rows = self._rows("SELECT week, digest, facts, at FROM weeks ORDER BY week")
         with legible(self.path, "closed weeks"):
