@@ -236,7 +236,7 @@ class Run:
         pool = self.pool()
         try:
             self._refuse_nothing(pool)
-            return export(pool, Path(out))
+            return export(pool, Path(out), self.warnings)
         finally:
             pool.close()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taskweave import interrupts
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, BaseUrl, Org, Prompts, RunName, Until
 from taskweave.cli.progress import Watch
@@ -90,14 +91,17 @@ def run(
 ) -> None:
     """Simulate an organization into a new run folder, e.g. [bold]taskweave run company_a --until quarter[/bold]."""
     from taskweave.driving import Organization, begin, drive
-    from taskweave.runs import Inbox
+    from taskweave.runs import Inbox, default_path
 
     warnings: list[str] = []
     organization = Organization.load(org, warn=warnings)
     output.warn(warnings)
+    place = out if out is not None else default_path(organization.resolved.slug, seed)
+    if not place.exists():  # else it is another run's, and refused
+        interrupts.name(lambda: interrupts.found([str(place)]))
     folder, answering = begin(
         organization,
-        out=out,
+        out=place,
         backbone=backbone,
         seed=seed,
         until=until,
@@ -134,6 +138,7 @@ def resume(
 
     It inherits all it was told before; nothing that was answered is asked again.
     """
+    interrupts.name(lambda: interrupts.found([run]))
     from taskweave import driving
     from taskweave.runs import Inbox, RunFolder
 
