@@ -96,7 +96,7 @@ def begin(
         raise BadInput(f"patience {patience!r}: a number of seconds is needed, for example 600.")
     answering = _backbone(backbone, base_url)
     laid = [shipped("prompts"), *(_prompt_folder(p) for p in prompts)]
-    PromptBook.load(*laid)
+    PromptBook.load(*laid).try_out()
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
     config = RunConfig(
