@@ -1,7 +1,31 @@
-"""`python -m taskweave` is `taskweave`."""
+"""`python -m taskweave` is `taskweave`.  Entry point: `main`, which hears Ctrl-C before anything heavy is loaded."""
 
 from __future__ import annotations
 
-from taskweave.cli import main
+import sys
 
-main()
+from taskweave import interrupts
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    interrupts.listen()
+    try:
+        words = sys.argv[2:] if sys.argv[1:2] == ["resume"] else []
+        interrupts.name(lambda: interrupts.found(words))
+        from taskweave.cli import main as door
+
+        try:
+            door()
+        finally:
+            interrupts.close_ears()
+    except SystemExit as ended:
+        if ended.code == interrupts.EXIT:
+            interrupts.leave()
+        raise
+    except KeyboardInterrupt:
+        interrupts.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -64,11 +64,15 @@ class Table(Sequence[dict[str, Any]]):
 
 
 class Run:
-    """One run on disk.  Tables are methods: `run.tasks()`, `run.results()`, ...; each can be iterated and has `df()`."""
+    """One run on disk.  Tables are methods: `run.tasks()`, `run.results()`, ...; each can be iterated and has `df()`.
+
+    `warnings` collects what was odd, but no reason not to answer.
+    """
 
     def __init__(self, folder: RunFolder, outcome: Outcome | None = None) -> None:
         self.folder = folder
         self.outcome = outcome
+        self.warnings: list[str] = []
 
     @classmethod
     def open(cls, run: str | Path) -> Run:
@@ -116,25 +120,21 @@ class Run:
         """run.db, open for reading.  Raises RunRefused before there is one, and where it holds less than the weeks that are closed."""
         if not self.folder.run_db_path.exists():
             raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {quote(str(self.path))}")
-        pool = Pool.open(self.folder.run_db_path)
-        try:
-            self._refuse_less_than_closed(pool)
-        except BaseException:
-            pool.close()
-            raise
-        return pool
-
-    def _refuse_less_than_closed(self, pool: Pool) -> None:
-        """run.db is rebuilt whenever a run goes on; until that is done, its tables would be those of a shorter run."""
-        with JournalReader(self.folder.journal_path) as journal:
-            closed = {week.week for week in journal.weeks()}
+        closed = self._closed()
         for pause in _LOOKS:
-            written = set(pool.weeks())
+            pool = Pool.open(self.folder.run_db_path)  # anew each time: another file may have taken its place
+            try:
+                written = set(pool.weeks())
+            except BaseException:
+                pool.close()
+                raise
             if closed <= written:
-                return
+                return pool
+            pool.close()
             if (holder := self.folder.holder()) is None:
                 break
             time.sleep(pause)  # a week is closed in the journal a moment before its rows are there
+        # Rebuilding makes another file, which takes the place of one that has as many weeks; this one has fewer.
         holds = f"holds weeks {min(written)}-{max(written)} of the {len(closed)} that are closed" if written else "holds no week yet"
         if holder is not None:
             raise RunRefused(f"{pool.path}: {holds}: it is being rebuilt by {holder}. Ask again when that is done.")
@@ -143,11 +143,27 @@ class Run:
             "asking again what was answered."
         )
 
+    def _closed(self) -> set[int]:
+        """The weeks that the journal has closed.  Without a journal nothing is known of them: the tables stand for themselves then."""
+        if not self.folder.journal_path.exists():
+            self.warnings.append(
+                f"{self.folder.journal_path}: is not there, so whether run.db holds all that happened cannot be checked. "
+                "Put it back to have that checked, and to resume."
+            )
+            return set()
+        with JournalReader(self.folder.journal_path) as journal:
+            return {week.week for week in journal.weeks()}
+
+    def _refuse_nothing(self, pool: Pool) -> None:
+        if not pool.weeks():
+            raise RunRefused(f"{self.path}: no week is sealed yet. Let it run first: taskweave resume {quote(str(self.path))}")
+
     def table(self, name: str) -> Table:
         """One table by its name."""
         pool = self.pool()
         try:
-            return Table(name, pool.rows(name), COLUMNS[table_named(name).name])
+            with pool.snapshot():
+                return Table(name, pool.rows(name), COLUMNS[table_named(name).name])
         finally:
             pool.close()
 
@@ -205,9 +221,10 @@ class Run:
             pool.close()
 
     def digest(self) -> str:
-        """The sha256 that equal runs share."""
+        """The sha256 that equal runs share.  Raises RunRefused before the first week is sealed."""
         pool = self.pool()
         try:
+            self._refuse_nothing(pool)
             return pool.digest()
         finally:
             pool.close()
@@ -218,7 +235,8 @@ class Run:
             raise BadInput(f"{format!r}: there is no such export format; there is 'jsonl'.")
         pool = self.pool()
         try:
-            return export(pool, Path(out))
+            self._refuse_nothing(pool)
+            return export(pool, Path(out), self.warnings)
         finally:
             pool.close()
 

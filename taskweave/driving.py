@@ -6,12 +6,13 @@ Entry points: those four, for the command line and for Python alike.  Everything
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from taskweave.errors import BackboneOut, BadInput, BudgetReached, Interrupted, RunRefused, Stopped
+from taskweave.errors import BackboneOut, BadInput, BudgetReached, Divergence, Interrupted, RunRefused, Stopped
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
@@ -19,6 +20,7 @@ from taskweave.prompts import PromptBook
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
 from taskweave.runs.inbox import name_of
+from taskweave.runs.inputs import changed
 from taskweave.shipped import find_organization, shipped
 from taskweave.simulation.incidents import load_incidents
 from taskweave.simulation.year import Outcome, Progress
@@ -36,7 +38,7 @@ ENDINGS: Mapping[str, type[Stopped]] = {
     "refused": BackboneOut,
     "disk": BackboneOut,
 }
-
+NAMED = 6  # so many changed inputs are named in full
 
 _FORK = "What has happened stays; to change the past, fork the run ('taskweave fork' is planned, it is not there yet)."
 
@@ -90,9 +92,11 @@ def begin(
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
+    if not (math.isfinite(patience) and patience >= 0):
+        raise BadInput(f"patience {patience!r}: a number of seconds is needed, for example 600.")
     answering = _backbone(backbone, base_url)
     laid = [shipped("prompts"), *(_prompt_folder(p) for p in prompts)]
-    PromptBook.load(*laid)
+    PromptBook.load(*laid).try_out()
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
     config = RunConfig(
@@ -134,6 +138,7 @@ def resume(
         _not_behind(folder, until)
     answering = _backbone(folder.config.backbone, base_url or folder.config.base_url)
     with folder.lock():
+        _refuse_changed(folder)
         folder = folder.with_config(**changes)
         return folder, _within(folder, answering, observe)
 
@@ -141,6 +146,7 @@ def resume(
 def drive(folder: RunFolder, backbone: Backbone, *, observe: Callable[[Progress], None] | None = None) -> Outcome:
     """Run a folder to its horizon while holding it."""
     with folder.lock():
+        _refuse_changed(folder)
         return _within(folder, backbone, observe)
 
 
@@ -180,6 +186,16 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[s
 def ending(outcome: Outcome) -> type[Stopped] | None:
     """The exception class that says why a run ended before its horizon; None where it reached it."""
     return ENDINGS.get(outcome.stop, Stopped) if outcome.stop is not None else None
+
+
+def _refuse_changed(folder: RunFolder) -> None:
+    """Divergence where an input was edited since the run began: before anything is asked, written or rebuilt."""
+    if names := changed(folder):
+        said = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+        raise Divergence(
+            f"{folder.path}: changed since the run began: {said}. Nothing was asked and nothing overwritten. "
+            "Put back what the run was made with, or start a new run with what it is now"
+        )
 
 
 def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None) -> Outcome:

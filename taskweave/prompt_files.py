@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import yaml
-from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
+from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.runtime import LoopContext
 
@@ -27,6 +27,7 @@ from taskweave.errors import Problem, PromptInvalid
 from taskweave.records import Json, Sampling
 
 USER = "=== user"
+LONGEST = 1_000_000  # characters of one message
 _NUMBER = (int, float)
 _HEAD: dict[str, type | tuple[type, ...]]
 _HEAD = {"id": str, "version": int, "schema": str, "temperature": _NUMBER, "max_tokens": int, "budget": dict}
@@ -60,6 +61,7 @@ def _more(items: Sequence[Json]) -> str:
     return f"- … and {rest} more" if rest else ""
 
 
+_ATTRIBUTE = re.compile(r"has no (?:attribute|element) '([^']+)'")
 _OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more}
 
 
@@ -134,17 +136,43 @@ class Prompt:
     parts: tuple[tuple[str, Template, int], ...]  # (role, template, lines of the file before it)
 
     def render(self, inputs: Mapping[str, Json]) -> tuple[tuple[str, str], ...]:
-        """The messages for inputs that are already cut.  Raises PromptInvalid with the line of a value that is not there."""
+        """The messages for inputs that are already cut.
+
+        Raises PromptInvalid with the line of a value that is not there, and for a text that is endless.
+        """
         messages = []
         for role, template, before in self.parts:
             try:
-                text = template.render(inputs).strip()
+                text = _bounded(template, inputs).strip()
                 while "\n\n\n" in text:  # several times faster than a regular expression
                     text = text.replace("\n\n\n", "\n\n")
                 messages.append((role, text))
-            except (TemplateError, TypeError, ValueError, ArithmeticError) as trouble:
-                raise PromptInvalid(str(Problem(file=self.file, line=_line(trouble, before), what=str(trouble)))) from None
+            except (TemplateError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError) as trouble:
+                line = _line(trouble, before)
+                what = self._path(trouble, line) + (str(trouble) or type(trouble).__name__)
+                raise PromptInvalid(str(Problem(file=self.file, line=line, what=what))) from None
         return tuple((role, text) for role, text in messages if text)
+
+
+    def _path(self, trouble: BaseException, line: int | None) -> str:
+        """The path that is not there, as the template writes it; nothing where its line does not tell."""
+        named = _ATTRIBUTE.search(str(trouble)) if isinstance(trouble, UndefinedError) else None
+        if named is None or line is None:
+            return ""
+        here = self.text.split("\n")[line - 1]
+        written = re.search(rf"[\w.\[\]'\"]+(\.{re.escape(named[1])}\b|\[['\"]{re.escape(named[1])}['\"]\])", here)
+        return f"{written[0]!r}: " if written else ""
+
+
+def _bounded(template: Template, inputs: Mapping[str, Json]) -> str:
+    """The rendered text; ValueError where it grows beyond what any backbone reads."""
+    pieces, size = [], 0
+    for piece in template.generate(inputs):
+        size += len(piece)
+        if size > LONGEST:
+            raise ValueError(f"the text grows beyond {LONGEST:,} characters")
+        pieces.append(piece)
+    return "".join(pieces)
 
 
 def _line(trouble: BaseException, before: int) -> int | None:
@@ -265,6 +293,9 @@ class PromptFile:
                 template, undeclared = _compiled("\n".join(lines[first:last]))
             except TemplateSyntaxError as trouble:
                 self.wrong(first + trouble.lineno, f"not a template: {trouble.message}")
+                return (), None
+            except (TemplateError, RecursionError, MemoryError, OverflowError, ValueError, SyntaxError) as trouble:
+                self.wrong(None, f"not a template: {trouble}")
                 return (), None
             parts.append((role, template, first))
             variables |= undeclared

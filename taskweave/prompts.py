@@ -6,6 +6,7 @@ the inputs to the budgets of the prompt's head, renders, and gives the `Request`
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from taskweave.errors import Problem, PromptInvalid
 from taskweave.prompt_files import Prompt, PromptFile, nearest
 from taskweave.records import Json, Request
 from taskweave.shipped import shipped
+
+SAMPLES = "samples.json"  # inputs of each step, lean and full, from scripted runs of tiny and company_a
 
 __all__ = ["Prompt", "PromptBook", "PromptInvalid", "cut", "cut_list"]
 
@@ -74,6 +77,22 @@ class PromptBook:
         """What provenance keeps of a prompt: its id, version and digest."""
         prompt = self[prompt_id]
         return f"{prompt.id}@{prompt.version}:{prompt.digest[:12]}"
+
+    def try_out(self) -> None:
+        """Render each prompt with samples of its inputs: what fails only then fails before a run, not within it.
+
+        Raises PromptInvalid with the first problem of each prompt.  A prompt that no step of these samples asks with is not tried.
+        """
+        samples = json.loads((shipped("prompts") / SAMPLES).read_text(encoding="utf-8"))
+        common, problems = {"organization": samples["organization"]}, []
+        for prompt in self:
+            try:
+                for inputs in samples["steps"].get(prompt.id, ()):
+                    self.request(prompt.id, common | inputs, schema=None, backbone="")
+            except PromptInvalid as trouble:
+                problems.append(str(trouble))
+        if problems:
+            raise PromptInvalid("\n".join(problems))
 
     def request(self, prompt_id: str, inputs: Mapping[str, Json], *, schema: Mapping[str, Json] | None, backbone: str) -> Request:
         """The request that a step sends: inputs cut to the head's budgets, and the messages they render to.

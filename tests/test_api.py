@@ -217,6 +217,18 @@ def test_a_run_db_with_less_than_the_closed_weeks_is_refused_until_it_is_rebuilt
     assert run.resume().digest() == whole
 
 
+def test_there_is_no_digest_and_no_export_before_a_week_is_sealed() -> None:
+    run = tw.simulate("tiny", until="week:1", out="r")
+    with contextlib.closing(sqlite3.connect("r/journal.db")) as db, db:
+        db.execute("DELETE FROM weeks")
+    with contextlib.closing(sqlite3.connect("r/run.db")) as db, db:
+        db.execute("DELETE FROM weeks")
+    for ask in (run.digest, lambda: run.export("data")):
+        with pytest.raises(tw.RunRefused, match="no week is sealed yet.*taskweave resume r"):
+            ask()
+    assert not Path("data").exists()
+
+
 def test_a_live_run_is_read_though_its_journal_is_a_moment_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     run = tw.simulate("tiny", until="week:2", out="r")
     answers = [{1: "a"}, {1: "a"}, {1: "a", 2: "b"}]

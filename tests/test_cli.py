@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +19,8 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from taskweave import interrupts
+from taskweave.api import Run
 from taskweave.cli import app, output
 from taskweave.cli.progress import Pace, amount, describe, duration
 from taskweave.engine.reader import JournalReader
@@ -223,10 +226,18 @@ def test_bad_input_ends_with_2_says_what_to_do_and_writes_nothing(words: list[st
 
 
 @pytest.mark.parametrize(
-    "words", [["run"], ["run", "tiny", "--limit", "0"], ["run", "tiny", "--limit", "x"], ["nonsense"], ["run", "tiny", "--nonsense"]]
+    "words",
+    [
+        *(["run"], ["nonsense"], ["run", "tiny", "--nonsense"], ["run", "tiny", "--limit", "0"], ["run", "tiny", "--limit", "x"]),
+        *(["run", "tiny", "--patience", seconds] for seconds in ("inf", "nan", "-1")),
+        *(["resume", "r", "--patience", seconds] for seconds in ("inf", "nan", "-inf")),
+    ],
 )
 def test_bad_usage_ends_with_2(words: list[str]) -> None:
-    assert type_in(*words).exit_code == 2
+    done = type_in(*words)
+    assert done.exit_code == 2
+    assert "Usage:" in done.stderr
+    assert not list(Path().iterdir())
 
 
 def test_a_choice_that_is_not_there_is_answered_with_those_that_are() -> None:
@@ -361,6 +372,84 @@ def test_ctrl_c_ends_with_130_and_names_resume() -> None:
     assert live.returncode == 130
     assert b"taskweave resume r" in stderr
     assert b"Traceback" not in stderr
+
+
+def hears(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the process has a handler for SIGTERM by now."""
+    status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals are heard")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.25, 0.45])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_signal_before_the_engine_runs_ends_with_130_and_names_the_run(finished: Path, number: int, after: float, times: int) -> None:
+    shutil.copytree(finished, "r")
+    resume = subprocess.Popen(
+        [*command(), "resume", "r", "--until", "year"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    )
+    while not hears(resume):
+        time.sleep(0.002)
+    time.sleep(after)
+    for _ in range(times):
+        resume.send_signal(number)
+        time.sleep(0.002)
+    _, said = resume.communicate(timeout=60)
+    assert resume.returncode == 130
+    assert b"ontinue with: taskweave resume r" in said
+    assert b"Traceback" not in said
+
+
+def test_an_interrupt_without_a_run_says_so() -> None:
+    assert interrupts.message() == "interrupted"
+    Path("runs/my run").mkdir(parents=True)
+    assert interrupts.found(["my run"]) is None
+    Path("runs/my run/config.json").touch()
+    assert interrupts.found(["--until", "my run"]) == "runs/my run"
+    interrupts.name(lambda: interrupts.found(["my run"]))
+    assert interrupts.message() == "interrupted. Continue with: taskweave resume 'runs/my run'"
+    interrupts.name(None)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to write to")
+@pytest.mark.parametrize("words", [["digest", "R"], ["digest", "R", "--json"], ["status", "R"], ["--help"], ["schema"], ["show", "gov"]])
+def test_output_that_finds_no_room_is_one_line_and_75(finished: Path, words: list[str]) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        command_line = [*command(), *(str(finished) if word == "R" else word for word in words)]
+        done = subprocess.run(command_line, stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=60, check=False)
+    assert done.returncode == 75
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("taskweave: the output cannot be written: No space left")
+
+
+def test_an_export_over_that_of_another_run_says_so(finished: Path) -> None:
+    assert type_in("export", finished, "--out", "data").stderr == ""
+    assert type_in("export", finished, "--out", "data").stderr == ""
+    assert type_in("run", "tiny", "--until", "week:1", "--seed", "2", "--out", "other").exit_code == 0
+    assert "data: held an export of another organization or seed; it was replaced" in type_in("export", "other", "--out", "data").stderr
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "short").exit_code == 0
+    assert "of another organization or seed" in type_in("export", "short", "--out", "data").stderr
+    assert "of another run, or of this one at another time" in type_in("export", finished, "--out", "data").stderr
+
+
+def test_an_endless_value_is_cut_in_a_message_and_a_path_is_not() -> None:
+    endless = "x" * 5000
+    for words in (
+        ["run", "tiny", "--until", endless],
+        ["digest", endless],
+        ["run", "tiny", f"--{endless}"],
+        [endless],
+        ["run", endless],
+    ):
+        done = type_in(*words)
+        assert done.exit_code == 2
+        assert "xxxx" in done.stderr
+        assert "…" in done.stderr
+        assert len(done.stderr) < 1500
+    path = "/".join(["folder"] * 20)
+    assert path in refused("digest", path)
 
 
 def test_a_wrong_key_ends_with_75_and_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,6 +592,29 @@ def test_what_reads_a_run_refuses_a_run_db_that_is_not_rebuilt_yet() -> None:
         assert "holds weeks 1-1 of the 2 that are closed" in refused(*words)
     assert type_in("resume", "r").exit_code == 0
     assert type_in("digest", "r").exit_code == 0
+
+
+def test_a_run_copied_without_its_journal_is_read_with_a_warning(finished: Path) -> None:
+    shutil.copytree(finished, "copy")
+    Path("copy/journal.db").unlink()
+    whole = type_in("digest", finished).stdout
+    merged = Run.open(finished).results()[0]["id"]
+    for words in (["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", merged]):
+        done = type_in(*words)
+        assert done.exit_code == 0
+        assert "copy/journal.db: is not there" in done.stderr
+    assert type_in("digest", "copy").stdout == whole
+    assert json.loads(type_in("digest", "copy", "--json").stdout)["digest"] == whole.strip()
+    assert "journal.db: there is no journal here" in refused("resume", "copy")
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing of a database" * 1000])
+def test_what_reads_a_run_names_a_journal_that_cannot_be_read(finished: Path, content: bytes) -> None:
+    shutil.copytree(finished, "copy")
+    Path("copy/journal.db").write_bytes(content)
+    for words in (["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", "t1"], ["status", "copy"]):
+        assert "copy/journal.db: this is not a TaskWeave journal" in refused(*words)
+    assert not Path("data").exists()
 
 
 def test_a_prompt_is_shown_as_it_is_sent(finished: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -19,7 +20,7 @@ from taskweave import driving
 from taskweave.api import Run
 from taskweave.backbones.scripted import Scripted
 from taskweave.engine.reader import JournalReader
-from taskweave.errors import Divergence
+from taskweave.errors import BadInput, Divergence, Refused
 from taskweave.records import Completion, Request
 from taskweave.runs import RunFolder
 from tests.simulated import events, rows, simulated
@@ -136,8 +137,55 @@ def test_a_changed_answer_in_the_journal_is_a_divergence_of_its_week(tmp_path: P
         answer["text"] = answer["text"].replace('"title": "', '"title": "Another ', 1)
         db.execute("UPDATE outcomes SET value = ? WHERE key = ?", (json.dumps(answer), key))
     db.close()
+    digest = run.digest()
     with pytest.raises(Divergence, match="week 1"):
         run.resume()
+    assert run.digest() == digest, "what was written stays until all of it is rebuilt"
+    assert not list(run.path.glob("run.db?*"))
+
+
+SPOILED = {
+    "not JSON": "substr(value, 1, length(value) - 1) || '#'",
+    "not UTF-8": "CAST(CAST(substr(value, 1, 20) AS BLOB) || x'ff80' || CAST(substr(value, 22) AS BLOB) AS TEXT)",
+    "another key": "replace(value, '\"latency\"', '\"latencx\"')",
+    "another kind": "'7'",
+    "a blob": "x'00ff'",
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_an_outcome_that_cannot_be_read_is_a_damaged_journal_and_empties_nothing(tmp_path: Path, how: str) -> None:
+    run = simulated(tmp_path / "run", "tiny", until="week:2")
+    digest = run.digest()
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
+        db.execute(f"UPDATE outcomes SET value = {SPOILED[how]} WHERE site LIKE '%W02%:merge'")
+    with pytest.raises(BadInput, match=r"journal\.db: the journal is damaged \(.{0,250}restore it from a copy"):
+        run.resume()
+    assert run.digest() == digest
+
+
+@pytest.mark.parametrize("facts", ["'{'", "CAST(x'ff' AS TEXT)", "'[]'"])
+def test_a_closed_week_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, facts: str) -> None:
+    run = simulated(tmp_path / "run", "tiny", until="week:1")
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
+        db.execute(f"UPDATE weeks SET facts = {facts}")
+    for ask in (run.status, run.digest):
+        with pytest.raises(BadInput, match=r"journal\.db: the journal is damaged"):
+            ask()
+
+
+def test_a_run_that_is_stopped_while_it_re_executes_keeps_its_tables(tmp_path: Path) -> None:
+    class Breaks(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            raise Refused("no key")
+
+    run = simulated(tmp_path / "run", "tiny", until="week:3")
+    digest = run.digest()
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
+        db.execute("DELETE FROM outcomes WHERE site LIKE '%W02%:merge'")
+    outcome = driving.drive(run.folder, Breaks())
+    assert (outcome.stop, outcome.week) == ("refused", 1)
+    assert Run.open(run.path).digest() == digest
 
 
 def test_urgent_work_in_one_department_moves_no_draw_of_another(tmp_path: Path) -> None:

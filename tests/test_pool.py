@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -321,6 +323,74 @@ def test_a_damaged_run_db_is_named_with_the_command_that_rebuilds_it(tmp_path: P
     path.write_bytes(data)
     with pytest.raises(BadInput, match="taskweave resume"), Pool.open(path) as pool:
         pool.digest()
+
+
+def test_a_run_db_that_is_built_anew_takes_its_place_when_it_holds_the_weeks_of_the_old_one(tmp_path: Path) -> None:
+    path, beside = tmp_path / "run.db", tmp_path / "run.db.building"
+    weeks = {week: [rows.result(f"t{week}", merged=True)] for week in (1, 2, 3)}
+    with Pool.create(path) as pool:
+        for week in (1, 2):
+            pool.write_week(week, f"old {week}", weeks[week])
+    beside.write_bytes(b"what a killed process left")
+    with Pool.create(path) as pool, Pool.open(path) as reader:
+        pool.write_week(1, "new 1", weeks[1])
+        assert reader.weeks() == {1: "old 1", 2: "old 2"}
+        assert beside.exists()
+        assert pool.search(Query("t1")) == pool.search(Query("t1"))
+        pool.write_week(2, "new 2", weeks[2])
+        assert not beside.exists()
+        with Pool.open(path) as other:
+            assert other.weeks() == {1: "new 1", 2: "new 2"}
+            pool.write_week(3, "new 3", weeks[3])  # what lives on is read live
+            assert [row["id"] for row in other.rows("results")] == ["t1", "t2", "t3"]
+        with pytest.raises(BadInput, match="Ask again"):
+            reader.digest()
+        assert pool.writes == 3
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run.db"]
+
+
+def test_a_run_db_whose_rebuilding_ends_early_is_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    with Pool.create(path) as pool:
+        for week in (1, 2):
+            pool.write_week(week, "", [rows.result(f"t{week}", merged=True)])
+        digest = pool.digest()
+    with Pool.create(path) as pool:
+        pool.write_week(1, "", [])
+    with Pool.open(path) as pool:
+        assert pool.digest() == digest
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run.db"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_bytes_a_run_db_holds_it_is_read_or_named(tmp_path: Path, seed: int) -> None:
+    path, draw = tmp_path / "run.db", random.Random(seed)
+    with Pool.create(path) as pool:
+        pool.write_week(1, "", [rows.result(f"t{n}", merged=True, content="x" * 300) for n in range(50)] + [rows.task("t1")])
+        pool.finish()
+    data = bytearray(path.read_bytes())
+    for _ in range(40):
+        at = draw.randrange(100, len(data))
+        data[at : at + 8] = draw.randbytes(8)
+    path.write_bytes(data)
+    with contextlib.suppress(BadInput), Pool.open(path) as pool:
+        pool.digest()
+    with contextlib.suppress(BadInput), Pool.open(path) as pool:
+        list(pool.rows("results"))
+    with contextlib.suppress(BadInput), Pool.open(path) as pool:
+        pool.trace("t1")
+    with Pool.create(path) as pool:
+        pool.write_week(1, "", [rows.result("t1", merged=True)])
+        pool.finish()
+    with Pool.open(path) as pool:
+        assert len(list(pool.rows("results"))) == 1
+
+
+def test_a_folder_in_the_place_of_run_db_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run.db").mkdir()
+    for ask in (Pool.create, Pool.open):
+        with pytest.raises(BadInput, match=r"run\.db: is a folder"):
+            ask(tmp_path / "run.db")
 
 
 def test_a_year_of_rows_is_written_in_about_a_second(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskweave import cutting
+from taskweave.api import simulate
 from taskweave.cutting import fit, tokens
 from taskweave.errors import PromptInvalid
 from taskweave.prompts import PromptBook, cut, cut_list
@@ -317,3 +319,52 @@ def test_names_and_ids_stay_whole_and_short_lists_outlive_long_ones() -> None:
     assert short["many"][0] == "subject 0"
     assert short["many"][-1].startswith("… and ")
     assert cutting._size(short) <= 400
+
+
+# ---------------------------------------------------------------- tried out before a run
+def laid_over(folder: Path, name: str, old: str, new: str) -> PromptBook:
+    """The shipped prompts, one of them with an edit."""
+    folder.mkdir()
+    body = (shipped("prompts") / f"{name}.md").read_text(encoding="utf-8")
+    assert old in body
+    (folder / f"{name}.md").write_text(body.replace(old, new, 1), encoding="utf-8")
+    return PromptBook.load(shipped("prompts"), folder)
+
+
+def test_the_samples_are_inputs_of_every_prompt_and_quickly_tried() -> None:
+    samples = json.loads((shipped("prompts") / "samples.json").read_text(encoding="utf-8"))
+    assert sorted(samples["steps"]) == IDS
+    for prompt, inputs in samples["steps"].items():
+        for one in inputs:
+            assert {"organization", *one} == BOOK.variables(prompt)
+    began = time.process_time()
+    BOOK.try_out()
+    assert time.process_time() - began < 0.5  # measured 0.02 s
+
+
+@pytest.mark.parametrize(
+    ("new", "says"),
+    [
+        ("{{ task.nope }}", "'task.nope': .* has no attribute 'nope'"),
+        ("{% for one in dependencies %}{{ one.nope }}{% endfor %}", "'one.nope': .* has no attribute 'nope'"),
+        ("{{ task['nope'] }}", r"has no attribute 'nope'"),
+        ("{{ task.title + 1 }}", "can only concatenate str"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ task.title.upper() }}", "'task.title.upper': .* has no attribute 'upper'"),
+        ("{{ task.title * 400000 }}", "the text grows beyond 1,000,000 characters"),
+    ],
+)
+def test_a_prompt_that_fails_only_when_it_is_rendered_is_named_by_file_line_and_path(tmp_path: Path, new: str, says: str) -> None:
+    book = laid_over(tmp_path / "mine", "execute", "=== user\n", f"=== user\n{new}\n")
+    body = (tmp_path / "mine" / "execute.md").read_text(encoding="utf-8")
+    line = body.split("\n").index(new) + 1
+    place = "" if "grows" in says else f":{line}"  # an endless text has no one line
+    with pytest.raises(PromptInvalid, match=rf"execute\.md{place}: .*{says}"):
+        book.try_out()
+
+
+def test_such_a_prompt_begins_no_run(tmp_path: Path) -> None:
+    laid_over(tmp_path / "mine", "merge", "=== user\n", "=== user\n{{ task.nope }}\n")
+    with pytest.raises(PromptInvalid, match=r"merge\.md:\d+: 'task\.nope'"):
+        simulate("tiny", out=tmp_path / "run", prompts=[tmp_path / "mine"], until="week:1")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["mine"]

@@ -15,7 +15,7 @@ import pytest
 
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
-from taskweave.errors import BackboneOut, BadInput, RunRefused
+from taskweave.errors import BackboneOut, BadInput, DiskFull, RunRefused
 from taskweave.runs import Holder, Inbox, Injection, RunConfig, RunFolder, Segment, default_path, list_runs, lock
 from taskweave.runs import folder as folder_module
 
@@ -103,6 +103,35 @@ def test_a_creation_that_fails_leaves_nothing(prompts: Path, monkeypatch: pytest
         make("runs/acme", prompts)
     assert full.value.exit_code == 75
     assert list(Path("runs").iterdir()) == []
+
+
+def test_a_journal_that_finds_no_room_while_the_run_is_made_is_no_run_to_resume(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> Journal:
+        raise DiskFull("journal.db: database or disk is full; make room on that disk, then resume")
+
+    monkeypatch.setattr(folder_module, "Journal", full)
+    with pytest.raises(BackboneOut, match="r: the disk is full; the run was not begun") as caught:
+        make("r", prompts)
+    assert "resume" not in str(caught.value)
+    assert not Path("r").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [(None, "cannot be read"), ("", "not the"), ("{", "not the"), ("{}", "nobody"), ("[7]", "not the"), ('[{"id": "a"}]', "not the")],
+)
+def test_people_that_are_missing_or_none_are_named(prompts: Path, text: str | None, says: str) -> None:
+    run = make("r", prompts)
+    file = Path("r/population.json")
+    file.unlink() if text is None else file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=f"r/population.json: .*{says}.*restore it from a copy"):
+        run.population()
+
+
+@pytest.mark.parametrize("patience", [float("inf"), float("nan")])
+def test_patience_ends_some_day(prompts: Path, patience: float) -> None:
+    with pytest.raises(BadInput, match="patience"):
+        make("r", prompts).with_config(patience=patience)
 
 
 def test_a_killed_creation_leaves_nothing_that_the_next_does_not_clean(prompts: Path, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ Commands parse, call the rooms and print; nothing is decided here.  Heavy packag
 
 from __future__ import annotations
 
-from taskweave.cli import organizing, reading, running, watching
+import sys
+
+from taskweave.cli import organizing, output, reading, running, watching
 from taskweave.cli.app import app
 from taskweave.cli.output import tolerant_streams
 
@@ -19,4 +21,8 @@ for _room in (running, watching, reading, organizing):
 def main() -> None:
     """Run the command line of this process."""
     tolerant_streams()
-    app()
+    try:
+        app()
+    finally:
+        if (code := output.settle()) is not None:  # --help and the like end before a command could flush
+            sys.exit(code)

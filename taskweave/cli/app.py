@@ -5,38 +5,58 @@ Entry point: `app`.  Knows no command.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from taskweave import errors
+from taskweave import errors, interrupts
 from taskweave.cli import output
+
+_USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps its click
+
+
+@contextlib.contextmanager
+def _named() -> Iterator[None]:
+    """Turns what ends a command into its message and exit code."""
+    try:
+        yield
+    except _USAGE as error:
+        # "Value error" is pydantic's, which newer typers pass on.
+        error.message = output.shortened(error.message.removeprefix("Value error, "))
+        raise
+    except OSError as error:
+        if (code := output.out_of_reach(error)) is None:
+            raise
+        raise typer.Exit(code) from None
+    except KeyboardInterrupt:
+        output.note(f"taskweave: {interrupts.message()}")
+        raise typer.Exit(errors.Interrupted.exit_code) from None
+    except errors.EngineFault:
+        raise
+    except errors.TaskWeaveError as error:
+        output.trouble(str(error), error.exit_code)
+        raise typer.Exit(error.exit_code) from None
 
 
 class Door(TyperGroup):
     """A TaskWeaveError is printed without a traceback and ends with its exit code; all others pass with one."""
 
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        with _named():
+            return super().make_context(*given, **more)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            value = super().invoke(ctx)
-            output.flush()
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # pydantic's words, which newer typers pass on
-            raise
-        except BrokenPipeError:
-            output.abandon_stdout()
-            raise typer.Exit(141) from None  # as a process that SIGPIPE ended
-        except KeyboardInterrupt:
-            output.note("interrupted")
-            raise typer.Exit(errors.Interrupted.exit_code) from None
-        except errors.EngineFault:
-            raise
-        except errors.TaskWeaveError as error:
-            output.trouble(str(error), error.exit_code)
-            raise typer.Exit(error.exit_code) from None
-        return value
+            with _named():
+                value = super().invoke(ctx)
+                output.flush()
+                return value
+        finally:
+            interrupts.name(None)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -68,8 +68,7 @@ def validate(org: Org, as_json: AsJson = False) -> None:
 
 
 def _warn(warnings: list[str]) -> None:
-    for warning in warnings:
-        output.note(f"warning: {warning}")
+    output.warn(warnings)
 
 
 def show(

@@ -1,18 +1,27 @@
 """What reaches stdout and stderr, and in which form.
 
-Entry points: `line`, `show`, `document`, `answer` (stdout); `note`, `trouble` (stderr).  With --json stdout carries one object only.
+Entry points: `line`, `show`, `document`, `answer` (stdout); `note`, `warn`, `trouble` (stderr).  With --json stdout is one object.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
+from taskweave.errors import BackboneOut, BadInput
+
+QUOTES = "'\""
+# Longer than a path that one may have to type again.
+_ENDLESS = re.compile(r"'[^'\n]{250,}'|\"[^\"\n]{250,}\"|\S{250,}")
+_LINE = 2000
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _json_only = False
 
 
@@ -76,10 +85,24 @@ def note(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def warn(warnings: Iterable[str]) -> None:
+    """What was odd, but no reason not to answer: a line each on stderr."""
+    for warning in warnings:
+        note(f"warning: {warning}")
+
+
 def trouble(text: str, code: int) -> None:
     """An error: to stderr for a person, and as the object of --json."""
+    text = shortened(text)
     note(f"taskweave: {text}")
     answer({"error": text, "exit": code})
+
+
+def shortened(text: str) -> str:
+    """A message in which no single value or word, and no line, is endless."""
+    text = _ENDLESS.sub(lambda found: f"{found[0][:80]}…{found[0][-1] if found[0][0] in QUOTES else ''}", text)
+    lines = (one if len(one) <= _LINE else f"{one[:_LINE]}… (and {len(one) - _LINE} characters more)" for one in text.split("\n"))
+    return "\n".join(lines)
 
 
 def console(stream: TextIO) -> Any:
@@ -91,6 +114,31 @@ def console(stream: TextIO) -> Any:
 
 def flush() -> None:
     sys.stdout.flush()
+
+
+def settle() -> int | None:
+    """Write out what is left for stdout; the exit code where that fails."""
+    try:
+        flush()
+    except OSError as error:
+        return out_of_reach(error)
+    return None
+
+
+def out_of_reach(error: OSError) -> int | None:
+    """What to end with where stdout cannot be written, or a name is none; None for other trouble."""
+    if isinstance(error, BrokenPipeError):
+        abandon_stdout()
+        return 141  # as a process that SIGPIPE ended
+    if error.errno in _FULL:
+        abandon_stdout()
+        where = "the output cannot be written" if error.filename is None else f"{error.filename} cannot be written"
+        note(f"taskweave: {where}: {error.strerror}. Free some space and type the command again.")
+        return BackboneOut.exit_code
+    if error.errno == errno.ENAMETOOLONG:
+        trouble(f"{str(error.filename)!r}: no file can have a name of {len(str(error.filename))} characters.", BadInput.exit_code)
+        return BadInput.exit_code
+    return None
 
 
 def abandon_stdout() -> None:

@@ -42,7 +42,9 @@ def trace(
     from taskweave.report.trace import as_json as values
     from taskweave.report.trace import render
 
-    found = Run.open(run).trace(id, depth=depth, breadth=breadth)
+    opened = Run.open(run)
+    found = opened.trace(id, depth=depth, breadth=breadth)
+    output.warn(opened.warnings)
     output.answer(values(found))
     output.show(render(found))
 
@@ -75,6 +77,7 @@ def digest(run: RunName, as_json: AsJson = False) -> None:
 
     opened = Run.open(run)
     value = opened.digest()
+    output.warn(opened.warnings)
     output.answer({"run": str(opened.path), "digest": value})
     output.line(value)
 
@@ -90,6 +93,7 @@ def export(
 
     opened = Run.open(run)
     files = opened.export(out, form.value)
+    output.warn(opened.warnings)
     output.answer({"run": str(opened.path), "files": [str(file) for file in files]})
     output.line(f"{len(files)} files in {out}, for example {files[0]}")
 

@@ -5,12 +5,14 @@ Entry point: `register`.  What they do is in `taskweave.driving`; here they are 
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taskweave import interrupts
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, BaseUrl, Org, Prompts, RunName, Until
 from taskweave.cli.progress import Watch
@@ -26,6 +28,13 @@ class Assign(StrEnum):
 
     match = "match"
     model = "model"
+
+
+def finite(seconds: float | None) -> float | None:
+    """A number of seconds that a clock can reach."""
+    if seconds is not None and not math.isfinite(seconds):
+        raise typer.BadParameter(f"{seconds} is not a number of seconds; name one, for example 86400 for a day.")
+    return seconds
 
 
 def run(
@@ -66,7 +75,8 @@ def run(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most calls in flight at a time, e.g. --limit 4.")] = 16,
     patience: Annotated[
-        float, typer.Option("--patience", min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60.")
+        float,
+        typer.Option("--patience", callback=finite, min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60."),
     ] = 600.0,
     tag: Annotated[
         list[str] | None,
@@ -81,15 +91,17 @@ def run(
 ) -> None:
     """Simulate an organization into a new run folder, e.g. [bold]taskweave run company_a --until quarter[/bold]."""
     from taskweave.driving import Organization, begin, drive
-    from taskweave.runs import Inbox
+    from taskweave.runs import Inbox, default_path
 
     warnings: list[str] = []
     organization = Organization.load(org, warn=warnings)
-    for warning in warnings:
-        output.note(f"warning: {warning}")
+    output.warn(warnings)
+    place = out if out is not None else default_path(organization.resolved.slug, seed)
+    if not place.exists():  # else it is another run's, and refused
+        interrupts.name(lambda: interrupts.found([str(place)]))
     folder, answering = begin(
         organization,
-        out=out,
+        out=place,
         backbone=backbone,
         seed=seed,
         until=until,
@@ -116,7 +128,9 @@ def resume(
     ] = None,
     patience: Annotated[
         float | None,
-        typer.Option("--patience", min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False),
+        typer.Option(
+            "--patience", callback=finite, min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -124,6 +138,7 @@ def resume(
 
     It inherits all it was told before; nothing that was answered is asked again.
     """
+    interrupts.name(lambda: interrupts.found([run]))
     from taskweave import driving
     from taskweave.runs import Inbox, RunFolder
 

@@ -82,8 +82,7 @@ def inject(
     warnings: list[str] = []
     ids = driving.inject(folder, file, at=at, warn=warnings)
     output.answer({"run": str(folder.path), "injected": ids, "warnings": warnings})
-    for warning in warnings:
-        output.note(f"warning: {warning}")
+    output.warn(warnings)
     for id_ in ids:
         output.line(f"{id_}: in the inbox of {folder.path}")
     if folder.holder() is None:

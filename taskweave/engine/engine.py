@@ -25,6 +25,7 @@ from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
 from taskweave.engine.journal import Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
+from taskweave.engine.store import damaged
 from taskweave.errors import DiskFull, Divergence, EngineFault
 from taskweave.records import Backbone, Json
 
@@ -321,8 +322,11 @@ class Engine:
         """What a work is resumed with: always read back from the journaled form, so that a first run sees what a second will."""
         self._prompt_tokens += outcome.prompt_tokens
         self._completion_tokens += outcome.completion_tokens
-        value: Json = json.loads(outcome.value)
-        return completed(value) if ask.kind == COMPLETE else (value["answer"], value["latency"])
+        try:
+            value: Json = json.loads(outcome.value)
+            return completed(value) if ask.kind == COMPLETE else (value["answer"], value["latency"])
+        except (ValueError, LookupError, TypeError, AttributeError) as trouble:
+            raise damaged(self.journal.path, f"the outcome of {ask.site}: {trouble}") from trouble
 
     def _resolve(self, work: Work, value: Any) -> None:
         promise = work.promise

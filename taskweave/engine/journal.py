@@ -14,7 +14,7 @@ import os
 import sqlite3
 import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from typing import Self
 
 from taskweave.engine.promises import Ask
 from taskweave.engine.reader import Injection, JournalReader
-from taskweave.engine.store import Transaction, leave_wal, named, named_trouble, open_for_writing
+from taskweave.engine.store import Transaction, damaged, leave_wal, legible, named, named_trouble, open_for_writing
 from taskweave.errors import BadInput, DiskFull, Divergence, RunRefused
 from taskweave.records import Json, Request, canonical
 
@@ -86,7 +86,11 @@ class Journal:
             row = self._db.execute("SELECT value, prompt_tokens, completion_tokens FROM outcomes WHERE key = ?", (key,)).fetchone()
         except sqlite3.DatabaseError as trouble:
             raise named(self.path, trouble) from trouble
-        return None if row is None else Outcome(*row)
+        if row is None:
+            return None
+        if not (isinstance(row[0], str) and isinstance(row[1], int) and isinstance(row[2], int)):
+            raise damaged(self.path, f"outcome {key[:12]}: not a text and two numbers")
+        return Outcome(*row)
 
     def begin(self, asks: Sequence[Ask]) -> range:
         """Write an attempt for each ask, and what it asks; to be called before anything is sent.  Returns the attempts' ids."""
@@ -133,7 +137,8 @@ class Journal:
             self._commit_tick(n, inbox)
         with named_trouble(self.path):
             rows = self._db.execute("SELECT id, tick, payload FROM injections WHERE tick = ? ORDER BY id", (n,)).fetchall()
-        return [Injection(id=name, tick=tick, payload=json.loads(payload)) for name, tick, payload in rows]
+        with legible(self.path, f"injections of day {n}"):
+            return [Injection(id=name, tick=tick, payload=json.loads(payload)) for name, tick, payload in rows]
 
     def schedule(self, id: str, tick: int, payload: dict[str, Json]) -> None:
         """Put an injection down for a tick that has not run; the same one twice is one."""
@@ -196,6 +201,11 @@ class Journal:
         with self._transaction():
             self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
         self.weeks += 1
+
+    def write_inputs(self, digests: Mapping[str, str]) -> None:
+        """Write down, once, what the run works from: a digest by name."""
+        with self._transaction():
+            self._db.executemany("INSERT INTO inputs(name, digest) VALUES (?, ?)", digests.items())
 
     def begin_session(self) -> None:
         """An engine begins to drive: attempts from here on are its own."""

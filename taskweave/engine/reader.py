@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from taskweave.engine.store import named_trouble, open_for_reading
+from taskweave.engine.store import legible, named_trouble, open_for_reading
 from taskweave.records import Json
 
 
@@ -171,11 +171,16 @@ class JournalReader:
         tick: int | None = self._rows("SELECT max(tick) FROM ticks")[0][0]
         return tick
 
+    def inputs(self) -> dict[str, str]:
+        """Digests of what the run works from, by name; empty before its first start."""
+        if not self._rows("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'inputs'"):
+            return {}  # begun before there was such a table
+        return dict(self._rows("SELECT name, digest FROM inputs ORDER BY rowid"))
+
     def weeks(self) -> list[ClosedWeek]:
-        return [
-            ClosedWeek(week=week, digest=digest, facts=json.loads(facts), at=at)
-            for week, digest, facts, at in self._rows("SELECT week, digest, facts, at FROM weeks ORDER BY week")
-        ]
+        rows = self._rows("SELECT week, digest, facts, at FROM weeks ORDER BY week")
+        with legible(self.path, "closed weeks"):
+            return [ClosedWeek(week=week, digest=digest, facts=_mapping(facts), at=at) for week, digest, facts, at in rows]
 
     def stops(self) -> list[Stop]:
         """How the sessions ended, oldest first; a session that was killed has none."""
@@ -184,7 +189,8 @@ class JournalReader:
 
     def injections(self) -> list[Injection]:
         rows = self._rows("SELECT id, tick, payload FROM injections ORDER BY tick, id")
-        return [Injection(id=name, tick=tick, payload=json.loads(payload)) for name, tick, payload in rows]
+        with legible(self.path, "injections"):
+            return [Injection(id=name, tick=tick, payload=_mapping(payload)) for name, tick, payload in rows]
 
     def rejected(self) -> list[Rejected]:
         return [
@@ -203,27 +209,28 @@ class JournalReader:
             " WHERE r.site = ? ORDER BY r.ordinal, r.draw, r.rowid",
             site,
         )
-        return [
-            Call(
-                key=key,
-                site=site,
-                ordinal=ordinal,
-                draw=draw,
-                kind=kind,
-                prompt=prompt,
-                version=version,
-                backbone=backbone,
-                seed=seed,
-                messages=tuple((role, self._text(mark)) for role, mark in json.loads(messages)),
-                sampling=None if sampling is None else json.loads(sampling),
-                schema=None if schema is None else json.loads(self._text(schema)),
-                attempts=self._attempts(key),
-                outcome=None if value is None else json.loads(value),
-                answered=at,
-                inherited=bool(inherited),
-            )
-            for key, site, ordinal, draw, kind, prompt, version, backbone, seed, messages, sampling, schema, value, at, inherited in rows
-        ]
+        with legible(self.path, f"calls of {site}"):
+            return [
+                Call(
+                    key=key,
+                    site=site,
+                    ordinal=ordinal,
+                    draw=draw,
+                    kind=kind,
+                    prompt=prompt,
+                    version=version,
+                    backbone=backbone,
+                    seed=seed,
+                    messages=tuple((role, self._text(mark)) for role, mark in json.loads(messages)),
+                    sampling=None if sampling is None else json.loads(sampling),
+                    schema=None if schema is None else json.loads(self._text(schema)),
+                    attempts=self._attempts(key),
+                    outcome=None if value is None else json.loads(value),
+                    answered=at,
+                    inherited=bool(inherited),
+                )
+                for key, _, ordinal, draw, kind, prompt, version, backbone, seed, messages, sampling, schema, value, at, inherited in rows
+            ]
 
     def close(self) -> None:
         self._db.close()
@@ -263,3 +270,10 @@ class JournalReader:
                 yield
             finally:
                 self._db.execute("COMMIT")
+
+
+def _mapping(text: str) -> dict[str, Json]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise TypeError(f"{type(value).__name__} where a mapping was written")
+    return value

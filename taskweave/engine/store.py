@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ VERSION = 1
 WAIT_SECONDS = 30.0
 
 _AT = "at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))"
+# Journals of format 1 were begun without this table: it is added when they are opened for writing.
+_INPUTS = "CREATE TABLE IF NOT EXISTS inputs(name TEXT PRIMARY KEY, digest TEXT NOT NULL);"
 _SCHEMA = f"""
 CREATE TABLE outcomes(key TEXT PRIMARY KEY, site TEXT NOT NULL, ordinal INTEGER NOT NULL, draw INTEGER NOT NULL, kind TEXT NOT NULL,
     value TEXT NOT NULL, cost REAL, inherited INTEGER NOT NULL DEFAULT 0,
@@ -35,6 +38,7 @@ CREATE TABLE injections(id TEXT PRIMARY KEY, tick INTEGER NOT NULL, payload TEXT
 CREATE INDEX injections_by_tick ON injections(tick);
 CREATE TABLE rejected(seq INTEGER PRIMARY KEY, name TEXT NOT NULL, why TEXT NOT NULL, tick INTEGER NOT NULL);
 CREATE TABLE weeks(week INTEGER PRIMARY KEY, digest TEXT NOT NULL, facts TEXT NOT NULL, {_AT});
+{_INPUTS}
 CREATE TABLE stops(seq INTEGER PRIMARY KEY, session INTEGER NOT NULL, why TEXT NOT NULL, cause TEXT NOT NULL, week INTEGER NOT NULL, {_AT});
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
@@ -64,6 +68,7 @@ def open_for_writing(path: Path, *, create: bool) -> sqlite3.Connection:
             else:
                 _check_version(db, path)
                 _check_pages(db, path)
+                db.execute(_INPUTS)
             # WAL needs memory shared by all who open the file; across a network each would see its own.
             db.execute("PRAGMA journal_mode=" + ("DELETE" if on_network_file_system(path) else "WAL"))
             db.execute("PRAGMA synchronous=FULL")
@@ -164,17 +169,31 @@ def named_trouble(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as trouble:
         raise named(path, trouble) from trouble
+    except UnicodeDecodeError as trouble:  # SQLite's own message holds bytes of the file
+        raise damaged(path, str(trouble)) from trouble
+
+
+@contextmanager
+def legible(path: Path, what: str) -> Iterator[None]:
+    """Around reading what a row says: quick_check sees the pages of a file, not a changed byte within a value."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, zlib.error) as trouble:
+        raise damaged(path, f"{what}: {trouble}") from trouble
 
 
 def named(path: Path, trouble: sqlite3.DatabaseError) -> Exception:
     """What SQLite reported, as the error a person can act on; a bug of ours (a key used twice, a closed file) stays what it is."""
     code = _code(trouble)
+    # A text that is none, says Python's sqlite3; a table or column whose name has changed in the file, says SQLite.
+    if (code == 0 and "decode" in str(trouble)) or (code == sqlite3.SQLITE_ERROR and "no such" in str(trouble)):
+        return damaged(path, str(trouble))
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return DiskFull(f"{path}: {trouble}; make room on that disk, then resume: all that was journaled is kept")
     if code == sqlite3.SQLITE_NOTADB:
         return _foreign(path, "it is not an SQLite file")
     if code == sqlite3.SQLITE_CORRUPT:
-        return _damaged(path, str(trouble))
+        return damaged(path, str(trouble))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return BadInput(f"{path}: another process has held the file for {WAIT_SECONDS:.0f} s ({trouble}); end it, then try again")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
@@ -214,12 +233,14 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
 def _check_pages(db: sqlite3.Connection, path: Path) -> None:
     problems = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
     if problems != ["ok"]:
-        raise _damaged(path, "; ".join(problems).replace("\n", "; "))
+        raise damaged(path, "; ".join(problems).replace("\n", "; "))
 
 
 def _foreign(path: Path, why: str) -> BadInput:
     return BadInput(f"{path}: this is not a TaskWeave journal: {why}; name a run folder, or put its own journal.db back")
 
 
-def _damaged(path: Path, why: str) -> BadInput:
+def damaged(path: Path, why: str) -> BadInput:
+    """What to say of a journal whose bytes have changed; `why` may quote them."""
+    why = why if len(why) <= 200 else why[:199] + "…"
     return BadInput(f"{path}: the journal is damaged ({why}); restore it from a copy: nothing was changed, and no new run was started")

@@ -5,23 +5,26 @@ Equal runs give byte-identical files, except calls.jsonl, the only table with wa
 
 from __future__ import annotations
 
+import errno
+import filecmp
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-from taskweave.errors import BadInput
+from taskweave.errors import BackboneOut, BadInput
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import TABLES
 
 FILES = tuple(f"{table}.jsonl" for table in TABLES)
 
 
-def export(pool: Pool, out: Path) -> list[Path]:
+def export(pool: Pool, out: Path, warn: list[str] | None = None) -> list[Path]:
     """Write every table into the folder `out` (made where it is missing) and return the files, in the order of the tables.
 
-    All files come from one moment of a run that still goes on, and each appears whole.  An earlier export is replaced; a folder that
-    holds anything else is refused with BadInput, untouched.
+    All files come from one moment of a run that still goes on, and each appears whole.  An earlier export is replaced, which `warn` is
+    told where it said something else; a folder that holds anything else is refused with BadInput, untouched.  BackboneOut (75) on a full
+    disk.
     """
     _refuse_foreign(out)
     try:
@@ -34,11 +37,28 @@ def export(pool: Pool, out: Path) -> list[Path]:
             for table, name in zip(TABLES, FILES, strict=True):
                 with (building / name).open("w", encoding="utf-8", newline="\n") as file:
                     file.writelines(f"{line}\n" for line in pool.lines(table))
+        if warn is not None and (said := _replaced(building, out)) is not None:
+            warn.append(said)
         for name in FILES:
             os.replace(building / name, out / name)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise BackboneOut(f"{out}: the disk is full; nothing was exported. Free some space and type the command again.") from error
+        raise BadInput(f"{out}: cannot be written ({error.strerror}); name another folder") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return [out / name for name in FILES]
+
+
+def _replaced(new: Path, old: Path) -> str | None:
+    """What to say of an export that lies there and is not this one; its agents, who are the same all through a run, tell whose it is."""
+    there = [name for name in FILES if (old / name).is_file()]
+    if all(filecmp.cmp(new / name, old / name, shallow=False) for name in there):
+        return None
+    people = "agents.jsonl"
+    another = people in there and not filecmp.cmp(new / people, old / people, shallow=False)
+    whose = "another organization or seed" if another else "another run, or of this one at another time"
+    return f"{old}: held an export of {whose}; it was replaced"
 
 
 def _refuse_foreign(out: Path) -> None:

@@ -12,6 +12,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from json import JSONDecodeError
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -45,25 +46,51 @@ class Pool:
     def __init__(self, path: Path, raw: sqlite3.Connection, *, writable: bool) -> None:
         """For `create` and `open`; use those."""
         self.path = path
-        self._raw = raw
         self._writable = writable
-        self._engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
-        self._db: Connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._file = path.stat()
+        self._building: Path | None = None  # where it is built while `path` still holds what it will replace
+        self._awaited: frozenset[int] = frozenset()  # the weeks that are there
+        self._connect(raw)
         self._titles: dict[str, dict[str, str]] | None = None  # agent -> result -> title
         self._index: Index
         self.writes = 0  # weeks written since it was opened: what was read before is stale when this has grown
 
     # ------------------------------------------------------------ opening
+    def _connect(self, raw: sqlite3.Connection) -> None:
+        self._raw = raw
+        self._engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
+        self._db: Connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def _disconnect(self) -> None:
+        self._db.close()
+        self._engine.dispose()
+        self._raw.close()
+
     @classmethod
     def create(cls, path: Path) -> Pool:
-        """An empty run.db; what is there goes, its -wal and -shm too."""
-        raw = files.create(path)
-        raw.execute("PRAGMA journal_mode = WAL")
-        raw.execute("PRAGMA synchronous = OFF")  # derived: a crash costs a re-execution, never a call
-        pool = cls(path, raw, writable=True)
-        PoolTable.metadata.create_all(pool._db)
-        raw.executescript(CREATE + "CREATE TABLE weeks (week INTEGER PRIMARY KEY, digest TEXT NOT NULL);")
-        files.stamp(raw, _VERSION)
+        """An empty run.db.
+
+        One that is there already and holds weeks stays, for those who read it, until the new one holds them too; closed before that,
+        the new one is thrown away.
+        """
+        if path.is_dir():
+            raise files.a_folder(path)
+        awaited, beside = files.settled_weeks(path), files.building(path)
+        try:
+            files.remove(beside)  # what a killed process left
+        except OSError as error:
+            raise files.unwritable(beside, error) from error
+        place = beside if awaited else path
+        raw = files.create(place)
+        try:
+            pool = cls(place, raw, writable=True)
+            PoolTable.metadata.create_all(pool._db)
+            raw.executescript(CREATE + "CREATE TABLE weeks (week INTEGER PRIMARY KEY, digest TEXT NOT NULL);")
+            files.stamp(raw, _VERSION)
+        except (sqlite3.OperationalError, OperationalError) as error:
+            raw.close()
+            raise files.unwritable(place, error) from error
+        pool.path, pool._building, pool._awaited = path, beside if awaited else None, awaited
         pool._index = Index(raw)
         return pool
 
@@ -73,18 +100,21 @@ class Pool:
 
         Raises BadInput where there is no run.db, or none that this version can read.
         """
+        before = path.stat() if path.exists() else None
         pool = cls(path, files.open_read_only(path, _VERSION), writable=False)
+        pool._file = before or pool._file
         try:
             pool._index = Index(pool._raw)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             pool.close()
             raise files.damaged(path, error) from error
         return pool
 
     def close(self) -> None:
-        self._db.close()
-        self._engine.dispose()
-        self._raw.close()
+        self._disconnect()
+        if self._building is not None:
+            with suppress(OSError):
+                files.remove(self._building)
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +124,16 @@ class Pool:
 
     def finish(self) -> None:
         """Leave WAL, so that the file can be copied alone and opened in a read-only folder.  The pool stays open."""
+        if self._building is not None:
+            self._put_in_place(self._building)
         files.leave_wal(self._raw)
+
+    def _put_in_place(self, built: Path) -> None:
+        """Let what was built beside an older run.db take its place."""
+        files.leave_wal(self._raw)
+        self._disconnect()
+        self._connect(files.put_in_place(built, self.path))
+        self._building, self._index = None, Index(self._raw)
 
     # ------------------------------------------------------------ writing
     def write_week(self, week: int, digest: str, rows: Sequence[Row]) -> None:
@@ -117,6 +156,8 @@ class Pool:
             self._raw.execute("INSERT OR REPLACE INTO weeks VALUES (?, ?)", (week, digest))
         self._remember_titles(results)
         self.writes += 1
+        if self._building is not None and self._awaited <= self.weeks().keys():
+            self._put_in_place(self._building)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -209,8 +250,8 @@ class Pool:
         try:
             for row in self._db.execute(query, execution_options={"yield_per": 1000}):
                 yield dict(row._mapping)
-        except DatabaseError as error:
-            raise files.damaged(self.path, error.orig) from error
+        except (DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
+            raise files.damaged(self.path, getattr(error, "orig", error)) from error
 
     def one(self, table: str, key: Json) -> dict[str, Json] | None:
         """The row with that first primary-key value; of several (revisions) the last.  None where there is none."""
@@ -234,21 +275,40 @@ class Pool:
         """The weeks written, with their digests."""
         try:
             return dict(self._raw.execute("SELECT week, digest FROM weeks ORDER BY week").fetchall())
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise files.damaged(self.path, error) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All questions asked inside see the same last week, also while the run goes on."""
+        """All questions asked inside see the same last week, also while the run goes on.
+
+        Raises BadInput where the file turns out to be damaged, or another one has just taken its place.
+        """
         outermost = not self._raw.in_transaction
         if outermost:
             self._raw.execute("BEGIN")
         try:
+            if outermost and not self._writable:
+                # Begins to read: a file that takes this one's place from now on is not seen.
+                self._raw.execute("SELECT count(*) FROM weeks").fetchone()
+                if not self._is_in_place():
+                    raise BadInput(f"{self.path}: was rebuilt at this moment. Ask again")
             yield
+        except (sqlite3.DatabaseError, DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
+            if self._writable:
+                raise
+            raise files.damaged(self.path, error) from error
         finally:
             if outermost:
                 with suppress(sqlite3.DatabaseError):  # a damaged file: what happened inside says so
                     self._raw.execute("COMMIT")
+
+    def _is_in_place(self) -> bool:
+        try:
+            now = self.path.stat()
+        except OSError:
+            return False
+        return (now.st_dev, now.st_ino) == (self._file.st_dev, self._file.st_ino)
 
     def lines(self, table: str) -> Iterator[str]:
         """The rows of a table as canonical JSON: what the digest and the export are made of."""

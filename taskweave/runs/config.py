@@ -40,7 +40,7 @@ class RunConfig(BaseModel):
     base_url: str | None = None
     limit: int = Field(default=16, ge=1)
     assign: Literal["match", "model"] = "match"
-    patience: float = Field(default=600.0, ge=0)
+    patience: float = Field(default=600.0, ge=0, allow_inf_nan=False)
     tags: dict[str, str] = Field(default_factory=dict)
     segments: tuple[Segment, ...] = Field(min_length=1, strict=False)
 

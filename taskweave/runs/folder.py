@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taskweave.engine.journal import Journal
-from taskweave.errors import BackboneOut, BadInput, RunRefused
+from taskweave.errors import BackboneOut, BadInput, DiskFull, RunRefused
 from taskweave.records import Json
 from taskweave.runs.config import RunConfig, read_config
 from taskweave.runs.inbox import Inbox, name_of, numbered
@@ -96,13 +96,13 @@ class RunFolder:
                     shutil.rmtree(half, ignore_errors=True)
                 raise
             _sync(path.parent)
+        except DiskFull as error:  # the journal says so of itself; there is nothing yet that could be resumed
+            raise _full(path) from error
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise _exists(path) from error
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise BackboneOut(
-                    f"{path}: the disk is full; the run was not begun. Free some space and type the command again."
-                ) from error
+                raise _full(path) from error
             raise BadInput(f"{path}: the run folder cannot be made ({error.strerror}). Choose another place with --out.") from error
         return RunFolder(path, config)
 
@@ -153,10 +153,22 @@ class RunFolder:
         return load(self.path / self.config.segments[0].org, called=self.config.organization)
 
     def population(self) -> Population:
-        """The people, sampled once when the run began."""
+        """The people, sampled once when the run began.  Raises BadInput where the file is missing, or is not what was written."""
         from taskweave.org.population import Population
 
-        return Population.from_json((self.path / "population.json").read_text(encoding="utf-8"))
+        file = self.path / "population.json"
+        try:
+            population = Population.from_json(file.read_text(encoding="utf-8"))
+            if not population.agents:
+                raise ValueError("nobody is in it")
+        except OSError as error:
+            raise BadInput(f"{file}: cannot be read ({error.strerror}). The people are in it; restore it from a copy.") from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise BadInput(
+                f"{file}: these are not the people of a run ({type(error).__name__}: {error}). "
+                "The file was changed by hand or damaged; restore it from a copy."
+            ) from error
+        return population
 
     def prompts(self) -> PromptBook:
         """The prompts as they were when the run began."""
@@ -219,6 +231,10 @@ def _exists(path: Path) -> RunRefused:
     if (path / CONFIG).is_file():
         return RunRefused(f"{path}: there is a run already. Continue it with 'taskweave resume {path}', or choose another --out.")
     return RunRefused(f"{path}: something lies there already, and it is not a run. Choose another --out.")
+
+
+def _full(path: Path) -> BackboneOut:
+    return BackboneOut(f"{path}: the disk is full; the run was not begun. Free some space and type the command again.")
 
 
 def _fill(

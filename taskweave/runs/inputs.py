@@ -1,0 +1,65 @@
+"""Is what a run works from still what it began with?  Entry point: `changed`.
+
+Every input that decides what is asked has a name that a person knows (a key of the organization, an agent, a prompt, a setting) and a
+digest, kept in the journal from the first start on.  The organization counts as resolved, so that its comments and layout may be
+edited; a role's `share` does not count, since only reports read it.  Knows nothing of what the inputs do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from taskweave.engine.journal import Journal
+from taskweave.engine.reader import JournalReader
+from taskweave.records import Json, canonical
+
+if TYPE_CHECKING:
+    from taskweave.org.schema import Organization
+    from taskweave.runs.config import RunConfig
+    from taskweave.runs.folder import RunFolder
+
+
+def changed(folder: RunFolder) -> list[str]:
+    """What differs from what the run began with, by name; at its first start that is written down, and nothing differs.
+
+    Raises BadInput where an input is missing or no longer readable.
+    """
+    now = {name: hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest() for name, value in _inputs(folder)}
+    with JournalReader(folder.journal_path) as reader:
+        before = reader.inputs()
+    if not before:
+        with Journal(folder.journal_path, create=False) as journal:
+            journal.write_inputs(now)
+        return []
+    names = [*now, *(name for name in before if name not in now)]
+    return [name for name in names if before.get(name) != now.get(name)]
+
+
+def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
+    segment = folder.config.segments[0]
+    yield from (("config.json: " + name, value) for name, value in _told(folder.config))
+    yield from ((f"{segment.org}: {name}", value) for name, value in _organized(folder.organization()))
+    agents = json.loads(folder.population().to_json())
+    yield "population.json: who is in it", [agent["id"] for agent in agents]
+    yield from ((f"population.json: {agent['id']}", agent) for agent in agents)
+    yield from ((f"{segment.prompts}/{prompt.id}.md", prompt.digest) for prompt in folder.prompts())
+
+
+def _told(config: RunConfig) -> Iterator[tuple[str, Json]]:
+    yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone))
+    for number, segment in enumerate(config.segments):
+        yield from ((f"segments.{number}.{name}", value) for name, value in segment.model_dump(mode="json").items())
+
+
+def _organized(org: Organization) -> Iterator[tuple[str, Json]]:
+    for name, value in org.model_dump(mode="json", exclude={"given": True, "roles": {"__all__": {"share"}}}).items():
+        if not isinstance(value, Mapping):
+            yield name, value
+            continue
+        parts: Mapping[str, Any] = value
+        if name in ("roles", "people", "goals"):
+            yield f"{name} (their order)", list(parts)
+        yield from ((f"{name}.{key}", part) for key, part in parts.items())
