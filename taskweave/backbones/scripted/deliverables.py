@@ -16,7 +16,7 @@ from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import due, figures
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies, named
+from taskweave.backbones.scripted.sources import bears, dependency_slots, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
@@ -243,9 +243,13 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     know_goal(draft, inputs, about, bare_role(""))
     partials = [dependency_slots(partial) for partial in inputs["partials"]]
     references = [dependency_slots(reference) for reference in inputs["references"]]
+    for reference in references:
+        if not bears(reference.get("quote", ""), about):
+            reference.pop("quote", None)
     telling = [part for part in partials if "quote" in part]
-    if telling:
-        lead = draft.pick([part for part in telling if about.lower() in part["dep"].lower()] or telling)
+    close = [part for part in telling if about.lower() in part["dep"].lower() or bears(part["quote"], about)]
+    if close:
+        lead = draft.pick(close)
         draft.know(fact=lead["quote"], fact_author=lead["dep_author"], fact_title=lead["dep"])
     spoken = sorted(range(len(partials)), key=lambda at: ("quote" not in partials[at], at))[:3]
     parts, brief = [], []

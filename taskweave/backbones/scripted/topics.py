@@ -262,6 +262,54 @@ def is_last_resort_in(text: str) -> bool:
     return _general()[-1].items in text
 
 
+@lru_cache(maxsize=1)
+def _chance() -> frozenset[str]:
+    """Stems that two texts have in common by chance: sorts of things, and words that go with any subject."""
+    return frozenset().union(*(stems(" ".join(sorted(case.calls))) for case in _general()), stems(load().tables["chance_words"]))
+
+
+@lru_cache(maxsize=8192)
+def telling_stems(text: str) -> frozenset[str]:
+    """The stems of a text that say what it is about."""
+    return stems(text) - _chance()
+
+
+@lru_cache(maxsize=8192)
+def related(own: str, subject: str) -> bool:
+    """Whether two subjects have to do with each other: they share a telling word, or what is counted for them is of one source or field."""
+    if telling_stems(own) & telling_stems(subject):
+        return True
+    mine, theirs = _sure(own), _sure(subject)
+    return any(case.source == other.source or case.field == other.field for case in mine for other in theirs)
+
+
+@lru_cache(maxsize=1)
+def _flaws() -> Mapping[str, tuple[tuple[str, Case], ...]]:
+    """Every way of putting each flaw of the banks, with its case, by its first two words."""
+    found: dict[str, list[tuple[str, Case]]] = {}
+    for case in (*(case for known in fields().values() for case in known.cases), *_general()):
+        for problem in case.problems:
+            for text in _spelled(problem.flaw):
+                found.setdefault(" ".join(text.split()[:2]), []).append((text, case))
+    return {start: tuple(pairs) for start, pairs in found.items()}
+
+
+def flaw_in(sentence: str) -> tuple[int, Case] | None:
+    """Where a sentence names a flaw of the banks, and the case that it is of; None where it names none."""
+    words = sentence.split()
+    for first, second in zip(words, words[1:], strict=False):
+        for text, case in _flaws().get(f"{first} {second}", ()):
+            if (at := sentence.find(text)) >= 0:
+                return at, case
+    return None
+
+
+@lru_cache(maxsize=8192)
+def _sure(subject: str) -> tuple[Case, ...]:
+    """The cases of fields that a subject calls for, of whatever field; none where it calls for a general one only."""
+    return tuple(case for case in _called("", subject) if case.field)
+
+
 @lru_cache(maxsize=8192)
 def measures(case: Case, subject: str) -> tuple[Metric, ...]:
     """The metrics that say something about a case of a subject; none for a general case."""
