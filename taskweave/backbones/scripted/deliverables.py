@@ -121,8 +121,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     def begin() -> None:
         payloads.know_payload(draft, asked)
 
-    tables = topics.fields()[case.field or topics.field_of(role).name].schema
-    rule: str | Callable[[], str] = partial(queries.content, draft, tables) if kind == "sql" else f"layout_{kind}"
+    rule: str | Callable[[], str] = partial(queries.content, draft, case) if kind == "sql" else f"layout_{kind}"
     content = fitted(draft, rule, begin)
     rules = [f"title_{kind}", "title", f"titled_{asked}"]
     draft.random.shuffle(rules)

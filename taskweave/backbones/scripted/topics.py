@@ -66,7 +66,6 @@ class Field:
     metrics: tuple[Metric, ...]
     cases: tuple[Case, ...]
     lines: Mapping[str, tuple[str, ...]]  # angles, rules, checks, outputs, aims: one phrase a line
-    schema: str
 
 
 def lines(block: object) -> tuple[str, ...]:
@@ -115,7 +114,7 @@ def _cases(name: str, raw: Sequence[Mapping[str, Any]]) -> tuple[Case, ...]:
 def fields() -> dict[str, Field]:
     known = {}
     for name, raw in sorted(load().tables["fields"].items()):
-        phrases = {key: lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words", "schema")}
+        phrases = {key: lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words")}
         known[name] = Field(
             name,
             lines(raw["titles"]),
@@ -123,7 +122,6 @@ def fields() -> dict[str, Field]:
             tuple(map(_metric, lines(raw["metrics"]))),
             _cases(name, raw["cases"]),
             phrases,
-            str(raw.get("schema", "office")),
         )
     return known
 
