@@ -42,6 +42,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
     draft.know(T=subject)
     if task["goals"]:
         draft.know(goal=known.spaced(str(task["goals"][0])))
+    context = f"{task.get('description') or ''} {task.get('background') or ''}"
     names = _roles(asked, list(roles), lead, draws)
     hours = _hours(asked, inputs["hours"], draws)
     chosen: list[str] = []
@@ -66,7 +67,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         served.add(mine)
         work = topics.field_of(role)
         foreign = topics.other_subjects(role, mine)
-        case = topics.best_case(draft, work, mine)
+        case = topics.best_case(draft, work, topics.told(str(task["title"]), mine, context))
         measured = topics.ranked(draft.random, topics.measures(case, mine), lambda m: m.name, mine, subject, foreign)
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source}
         slots |= {"metric": measured[0].name} if measured else {}
@@ -98,6 +99,8 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
 def _lead(task: Mapping[str, Json], roles: Sequence[Mapping[str, Json]]) -> tuple[str, str]:
     """The task's subject and the role that it belongs to."""
     title = str(task["title"])
+    if answer := topics.answer_in(title):
+        return answer, str(roles[0]["role"]) if roles else ""
     found = [(own, str(role["role"])) for role in roles if (own := topics.own_subject([str(s) for s in role["subjects"]], title))]
     if found:
         return max(found, key=lambda pair: (len(pair[0]), pair[1]))

@@ -61,7 +61,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     goal = str(subtask["goal"])
     own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
-    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), own)
+    context = f"{task.get('description') or ''} {task.get('background') or ''}"
+    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), topics.told(str(task["title"]), own, context))
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
     named = topics.measured_in(goal)
     metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
@@ -90,6 +91,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         task=str(task["title"]).rstrip("."),
         head=head_of(inputs["organization"], str(role["role"])),
     )
+    if topics.answer_in(str(task["title"])):
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(context))
     draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
     head = draft.slots["head"]
@@ -145,7 +148,7 @@ def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, s
     """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
     subjects = [str(s) for s in role["subjects"]]
     about = topics.topic(title)
-    named = topics.own_subject(subjects, title)
+    named = None if topics.answer_in(title) else topics.own_subject(subjects, title)
     for subject in (named, about):
         if subject and (found := topics.assisting_subject(goal, subject)):
             return found, subject

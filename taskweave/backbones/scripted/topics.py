@@ -425,6 +425,8 @@ def _angle_start() -> re.Pattern[str]:
 def topic(title: str) -> str:
     """The noun phrase that a title is about: 'Analyse the churn cohort table ahead of the review' -> 'churn cohort table'."""
     text = title.replace("_", " ").strip().rstrip(".")
+    if answer := answer_in(text):
+        return answer
     low = text.lower()
     head, colon, tail = text.partition(": ")
     if colon and len(head.split()) > 3 and any(tail.lower().startswith(start) for start in _openings()):
@@ -445,6 +447,20 @@ def topic(title: str) -> str:
     if len(words) > 1 and sum(word[:1].isupper() for word in words) > len(words) / 2:  # a title in capitals, as models like them
         words = [wording.lower_first(word) for word in words]
     return wording.lower_first(" ".join(words)) or wording.lower_first(title)
+
+
+_ANSWER = re.compile(r'\b(?:answer|response|reply|exposure|part) (?:to|in) "[^"]+"')
+
+
+def answer_in(title: str) -> str | None:
+    """The subject of a task that answers an incident: 'answer to "Cross-Border Data Ban"'; None where it answers none."""
+    found = _ANSWER.search(title)
+    return found.group() if found else None
+
+
+def told(title: str, subject: str, description: str) -> str:
+    """What the things that a text counts are chosen by: its subject, for an incident also what is known of it."""
+    return f"{subject} {description}" if answer_in(title) == subject else subject
 
 
 _VERBS = frozenset(
