@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from taskweave.backbones.scripted import known, topics, wording
+from taskweave.backbones.scripted import known, topics
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, tidy
 from taskweave.backbones.scripted.planning import local
@@ -42,11 +42,12 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
     draft.know(T=subject)
     if task["goals"]:
         draft.know(goal=known.spaced(str(task["goals"][0])))
+    context = f"{task.get('description') or ''} {task.get('background') or ''}"
     names = _roles(asked, list(roles), lead, draws)
     hours = _hours(asked, inputs["hours"], draws)
     chosen: list[str] = []
     said: set[str] = set()
-    served: set[str] = {subject}
+    served: set[str] = set()
     led = False
     subtasks = []
     for position, (name, spent) in enumerate(zip(names, hours, strict=True)):
@@ -66,12 +67,13 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         served.add(mine)
         work = topics.field_of(role)
         foreign = topics.other_subjects(role, mine)
-        case = topics.best_case(draft, work, mine)
+        case = topics.best_case(draft, work, topics.told(str(task["title"]), mine, context))
         measured = topics.ranked(draft.random, topics.measures(case, mine), lambda m: m.name, mine, subject, foreign)
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source}
         slots |= {"metric": measured[0].name} if measured else {}
-        kind = "step" if own or mine == subject else "assist"
+        kind = "step" if own else "side" if mine == subject else "assist"
         slots |= {"both": "yes"} if kind == "assist" else {}
+        slots["role_the"] = name if name.isupper() else f"the {name}"
         rule = f"{kind}_{activity}" if draft.has_rule(f"{kind}_{activity}") else f"{kind}_other"
         goal = local(draft, rule, slots)
         for _ in range(4):
@@ -97,6 +99,8 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
 def _lead(task: Mapping[str, Json], roles: Sequence[Mapping[str, Json]]) -> tuple[str, str]:
     """The task's subject and the role that it belongs to."""
     title = str(task["title"])
+    if answer := topics.answer_in(title):
+        return answer, str(roles[0]["role"]) if roles else ""
     found = [(own, str(role["role"])) for role in roles if (own := topics.own_subject([str(s) for s in role["subjects"]], title))]
     if found:
         return max(found, key=lambda pair: (len(pair[0]), pair[1]))
@@ -137,13 +141,9 @@ def _activity(
 
 
 def _serving(draft: Draft, role: Mapping[str, Json], subject: str, served: set[str]) -> str:
-    """The subject of another role through which it serves this task: one with words in common, else any not yet used."""
-    options = [str(s) for s in role["subjects"] if s not in served] or [str(s) for s in role["subjects"]]
-    if not options:
-        return subject
-    words = set(wording.content_words(subject))
-    close = [s for s in options if words & set(wording.content_words(s))]
-    chosen: str = draft.pick(close if close and draft.random.random() < 0.7 else options)
+    """The subject through which another role serves this task, one not yet used first; the task's own where none bears on it."""
+    close = [str(own) for own in role["subjects"] if topics.related(str(own), subject)]
+    chosen: str = draft.pick([own for own in close if own not in served] or close) if close else subject
     return chosen
 
 

@@ -16,7 +16,7 @@ from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import due, figures
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import dependency_slots, know_dependencies, named
+from taskweave.backbones.scripted.sources import bears, dependency_slots, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
@@ -61,7 +61,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     goal = str(subtask["goal"])
     own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
-    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), own)
+    context = f"{task.get('description') or ''} {task.get('background') or ''}"
+    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), topics.told(str(task["title"]), own, context))
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
     named = topics.measured_in(goal)
     metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
@@ -90,6 +91,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         task=str(task["title"]).rstrip("."),
         head=head_of(inputs["organization"], str(role["role"])),
     )
+    if topics.answer_in(str(task["title"])):
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(context))
     draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
     head = draft.slots["head"]
@@ -121,8 +124,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     def begin() -> None:
         payloads.know_payload(draft, asked)
 
-    tables = topics.fields()[case.field or topics.field_of(role).name].schema
-    rule: str | Callable[[], str] = partial(queries.content, draft, tables) if kind == "sql" else f"layout_{kind}"
+    rule: str | Callable[[], str] = partial(queries.content, draft, case) if kind == "sql" else f"layout_{kind}"
     content = fitted(draft, rule, begin)
     rules = [f"title_{kind}", "title", f"titled_{asked}"]
     draft.random.shuffle(rules)
@@ -146,7 +148,7 @@ def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, s
     """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
     subjects = [str(s) for s in role["subjects"]]
     about = topics.topic(title)
-    named = topics.own_subject(subjects, title)
+    named = None if topics.answer_in(title) else topics.own_subject(subjects, title)
     for subject in (named, about):
         if subject and (found := topics.assisting_subject(goal, subject)):
             return found, subject
@@ -243,9 +245,13 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     know_goal(draft, inputs, about, bare_role(""))
     partials = [dependency_slots(partial) for partial in inputs["partials"]]
     references = [dependency_slots(reference) for reference in inputs["references"]]
+    for reference in references:
+        if not bears(reference.get("quote", ""), about):
+            reference.pop("quote", None)
     telling = [part for part in partials if "quote" in part]
-    if telling:
-        lead = draft.pick([part for part in telling if about.lower() in part["dep"].lower()] or telling)
+    close = [part for part in telling if about.lower() in part["dep"].lower() or bears(part["quote"], about)]
+    if close:
+        lead = draft.pick(close)
         draft.know(fact=lead["quote"], fact_author=lead["dep_author"], fact_title=lead["dep"])
     spoken = sorted(range(len(partials)), key=lambda at: ("quote" not in partials[at], at))[:3]
     parts, brief = [], []

@@ -13,10 +13,8 @@ def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], t
     """Numbers and dates that agree with each other throughout one text; of metrics, the first is `m` and the second `o`."""
     roll = draft.random.random
     n = int(case.many[0] + roll() * (case.many[1] - case.many[0]))
-    k = max(2, round(n * (0.07 + 0.25 * roll())))
-    k2 = max(2, round(n * (0.03 + 0.12 * roll())))
-    if k2 == k:
-        k += 1
+    k = max(3, round(n * (0.07 + 0.25 * roll())))
+    k2 = min(max(2, round(n * (0.03 + 0.12 * roll()))), max(2, round(0.8 * k)))  # the smaller group: what is said of severity goes by size
     k_then, n_then = max(1, round(k * (0.2 + 0.4 * roll()))), round(n * (0.82 + 0.15 * roll()))
     k_mid = max(k_then, round(k * (0.65 + 0.2 * roll())))
     s1, s2 = (max(4, min(n // 3, 5 + int(roll() * 8))) for _ in range(2))
@@ -69,6 +67,7 @@ def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], t
     ):
         slots[name] = wording.day_month(day)
     slots |= {
+        "since_iso": start.isoformat(),
         "soon_day": wording.weekday(due(today, soon)),
         "weeks": wording.in_words(weeks),
         "iso": today.isoformat(),

@@ -140,6 +140,19 @@ def unit_slots(organization: Mapping[str, Json], unit: Mapping[str, Json]) -> di
     return slots
 
 
+# What somebody asks for, as a noun phrase.
+_ASKED = re.compile(
+    r"\b(?:(?:ask|call)(?:s|ed|ing)? for|(?:demand|want|require|expect)(?:s|ed)?) "
+    r"((?:an?|the|all|every|our|full|new|written|proof|\w+s) [^.:;]+?)(?:, (?:or|and|but|as|which|because)\b|[.:;]|$)"
+)
+
+
+def asked_for(text: str) -> dict[str, str]:
+    """`asks`: what somebody asks for according to a text, where it says so in a few words."""
+    found = _ASKED.search(" ".join(text.split()))
+    return {"asks": found.group(1)} if found and wording.words(found.group(1)) <= 10 else {}
+
+
 def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
     slots = {
         "incident": str(incident["title"]).strip(),
@@ -149,6 +162,7 @@ def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
     until = wording.parse_date(incident.get("until"))
     if until:
         slots["until"] = wording.day_month(until)
+    slots |= asked_for(str(incident.get("description") or ""))
     said = [s for s in wording.sentences(str(incident.get("description") or "")) if 4 <= wording.words(s) <= 26 and '"' not in s]
     if said:
         slots["happened"] = said[0].rstrip(".")

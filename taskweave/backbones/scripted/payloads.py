@@ -49,6 +49,8 @@ def know_question(draft: Draft, name: str) -> None:
 def know_payload(draft: Draft, name: str) -> None:
     """The payload in words; `found` where it has told the main finding already."""
     said = draft.say(f"payload_{name}")
+    if "incident" in draft.slots:
+        said = f"{draft.say('answer_line')}\n{said}"
     for key in ("payload", "found", "did1"):
         draft.slots.pop(key, None)
     draft.know(payload=said)

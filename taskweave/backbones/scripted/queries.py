@@ -1,12 +1,12 @@
-"""SQL deliverables: real SELECT statements over a field's tables, with a comment that says what they answer and what they build on."""
+"""SQL deliverables: a statement that counts what the text reports, what it returned, and a reading of it.
+
+Every statement runs on SQLite over the one table of its case: `table(case)` gives its columns.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
-from datetime import date
-from typing import Any
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy
@@ -14,35 +14,34 @@ from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy
 LONGEST = 196  # words
 
 
-def schema(name: str) -> list[Mapping[str, Any]]:
-    """The tables of a field: {table, key, dimension, second, measure, date, status, values, parent, parent_key, parent_label}."""
-    schemas = load().tables["schemas"]
-    return list(schemas.get(name) or schemas["office"])
+def table(case: topics.Case) -> dict[str, str]:
+    """The table of a case's items, {table, key, date}; besides these it has the column `finding`."""
+    name = _name(case.items)
+    dated = {str(known["table"]): str(known["date"]) for known in load().tables["tables"]}
+    return {"table": name, "key": f"{_name(case.item)}_id", "date": dated.get(name, "entered_on")}
 
 
-def content(draft: Draft, name: str) -> str:
+def _name(phrase: str) -> str:
+    return re.sub(r"[^a-z]+", "_", phrase.lower()).strip("_")
+
+
+def content(draft: Draft, case: topics.Case) -> str:
     """A query and its reading, as the text of a deliverable."""
-    subject = f"{draft.slots['O']} {draft.slots['items']}"
-    table = topics.ranked(draft.random, schema(name), lambda known: " ".join(map(str, known.values())).replace("_", " "), subject, "", ())[
-        0
-    ]
-    since = wording.working_day(wording.parse_date(draft.slots["iso"]) or date(2026, 1, 5), -35 - 5 * int(draft.random.random() * 8))
-    values = [str(value) for value in table["values"]]
-    draft.know(**{f"t_{key}": str(value) for key, value in table.items() if key != "values"})
-    draft.know(**{f"t_{key}_words": str(table[key]).replace("_", " ") for key in ("table", "dimension", "second", "measure")})
+    slots, pick = draft.slots, draft.pick
     draft.know(
-        t_value=values[int(draft.random.random() * len(values))],
-        t_value2=values[0],
-        t_since=since.isoformat(),
-        t_floor=str(3 + int(draft.random.random() * 9)),
-        t_limit=str(10 + 5 * int(draft.random.random() * 4)),
-        t_alias="t" if str(table["table"])[0] == "p" else str(table["table"])[0],
+        **{f"t_{name}": text for name, text in table(case).items()},
+        **{f"t_{name}": slots[name].replace(",", "") for name in ("n", "k", "k2", "rest2")},
+        **{f"t_{name}": slots[name].replace("'", "''") for name in ("flaw1", "flaw2")},
+        t_all=pick(("total", "counted", "all_rows", "n")),
+        t_first=pick(("first_group", "affected", "hits", "group_1")),
+        t_second=pick(("second_group", "others", "group_2")),
+        t_period=pick(("recent", "period", "in_question", "marked")),
     )
-    before = _comment(tidy(draft.say("sql_question")))
+    before = _comment(tidy(f"{draft.say('sql_question')} {draft.say('sql_table')}"))
     statement = draft.say("sql_statement")
     room = LONGEST - wording.words(before) - wording.words(statement) - 12  # a mark begins every line of comment
     after = _comment(tidy(shortened(draft.say("sql_reading"), room)))
-    return f"{before}\n{re.sub(r'[ ]+$', '', statement, flags=re.MULTILINE)}\n{after}"
+    return f"{before}\n{re.sub(r'[ ]+$', '', statement, flags=re.MULTILINE).rstrip()}\n{after}"
 
 
 def _comment(text: str) -> str:

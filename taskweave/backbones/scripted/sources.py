@@ -1,6 +1,6 @@
 """What a text builds on: the slots of a dependency, a sentence worth repeating out of its excerpt, and the sentences that name them.
 
-`borrowed` looks for a finding with figures that stands on its own; what is merely method, or leans on the sentence before, is passed over.
+`borrowed` looks for a finding that stands on its own: a count of things that have a known flaw.  Method, targets and readings are none.
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ _HEADS = (
 )
 _FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
 _DIGIT = re.compile(r"\d")
+# What comes before a flaw where it is counted: '31 of the 400 requests', '48 screens that', '12 % of the accounts'.
+_COUNTED = re.compile(
+    r"(?:^|\b(?:and|that|are|were|found|is|of|in|group|save|see|saw|on)\W+)"
+    r"\d[\d,]*(?: %)?(?: of (?:the |our |all )?\d[\d,]*)?(?: [\w'-]+){0,5} ?$"
+)
+_AIMED = re.compile(
+    r"\b(?:at most|at least|fewer|expect\w*|target|aim\w*|would|should|will|until|no more|instead of|beginning|none|nobody)\b"
+    r"|\bby (?:hand|\d)|→|\||_"
+)
 _PART = re.compile(r"\d of (?:the |our )?\d")
 _LEAN_START = re.compile(
     r"(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
@@ -60,6 +69,7 @@ _LEAN = re.compile(
     r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
     r"|\d{4}-\d\d|\bwould\b|\bthis time\b|^Leave\b|\bnext month\b|, \d[\d,]* \w+ from\b|\bin all\b|\bDone\b|\bLIMIT\b|;"
     r"|\bfall short\b|\btook\b|\blabel\b|\btwo lists\b|\bto be the whole\b|\byielded\b|\bWithout\b|\blines?\b"
+    r"|, so look\b|\bhad counted\b|^(?:Apart|There is also|We also|Not to be|Separate|Smaller in|Less frequent|The rest)\b"
     r"|\bfit for use\b|\bloses?\b|\bgoes? from\b"
 )
 _THIN = re.compile(
@@ -92,6 +102,9 @@ def borrowed(excerpt: str) -> str:
         if not 5 <= wording.words(text) <= 24 or text.count("(") != text.count(")"):
             continue
         if ": " in text or not _FIGURE.search(text):
+            continue
+        flaw = topics.flaw_in(text)
+        if flaw is None or flaw[1].items not in text[: flaw[0]] or not _COUNTED.search(text[: flaw[0]]) or _AIMED.search(text):
             continue
         score = 2 + 2 * min(len(_FIGURE.findall(text)), 3) + (" that " in text) + bool(_PART.search(text))
         if score <= most:  # what speaks against a sentence is looked for only where it could still win
@@ -128,7 +141,7 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
     """
     known = dict(draft.slots)
     draft.know(builds="", sources="")
-    lead = next((slots for slots in dependencies[:3] if _bears(slots, wanted, known.get("m", ""))), None)
+    lead = next((slots for slots in dependencies[:3] if _bears(slots, known)), None)
     if lead is not None:
         then = _count_of(lead["quote"], known["items"], known["flaw1"])
         now, before = (int(text.replace(",", "") or "0") for text in (known["k"], then))
@@ -153,12 +166,18 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
         draft.know(builds_last="", sources_last=local(draft, "basis_bare", {"named": every}))
 
 
-def _bears(slots: Mapping[str, str], wanted: frozenset[str], metric: str) -> bool:
-    """Whether a dependency's finding is about the same things; a reading of the metric that the text gives itself is not repeated."""
+def bears(quote: str, *subjects: str) -> bool:
+    """Whether a finding is about one of the subjects: by more than a word that any two texts have in common."""
+    heard = topics.stems(quote)
+    return any(topics.telling_stems(subject) & heard or len(topics.stems(subject) & heard) > 1 for subject in subjects)
+
+
+def _bears(slots: Mapping[str, str], known: Mapping[str, str]) -> bool:
+    """Whether a dependency's finding is about what the text is about; last-resort cases say nothing about anything else."""
     quote = slots.get("quote", "")
-    if not quote or (metric and metric in wording.lower_first(quote)):
+    if not quote or topics.is_last_resort_in(quote):
         return False
-    return bool(wanted & topics.stems(quote)) and not topics.is_last_resort_in(quote)
+    return f" {known['items']} " in quote or bears(quote, known["O"], known["T"])
 
 
 def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) -> str:

@@ -55,10 +55,10 @@ class _Week:
         title = ""
         for attempt in range(14):
             angle = self.draft.pick(own if own and self.draft.random.random() < 0.62 else general)
-            head = self.draft.phrase(self.draft.pick(heads).replace("{S}", subject)) if attempt < 12 else self.draft.say("plain")
+            head = self.draft.phrase(self.draft.pick(heads)) if attempt < 12 else self.draft.say("plain")
             if not self.draft.fits(frame(angle)) or (attempt < 10 and topics.stems(angle) & topics.stems(head)):
                 continue
-            title = f"{head} {self.draft.phrase(angle)}".strip()
+            title = f"{head}{'' if angle.startswith(':') else ' '}{self.draft.phrase(angle)}".strip()
             if skeleton(title) not in self.taken:
                 break
         self.taken.add(skeleton(title))
@@ -88,7 +88,7 @@ def _task(
     draft = week.draft
     role = week.lead(slot, dice.draws)
     work = topics.field_of(role)
-    subject = week.subject(role)
+    subject = draft.say("respond_subject") if urgent else week.subject(role)
     served = _goal_for(week, subject, role)
     goal = served[0] if served else None
     usable = (
@@ -99,7 +99,7 @@ def _task(
     activity = str(draft.pick(usable)) if usable else "analyse"
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role["role"]]
     foreign = topics.other_subjects(role, subject)
-    case = topics.best_case(draft, work, subject)
+    case = topics.best_case(draft, work, f"{subject} {incident.get('description') or ''}" if urgent and incident else subject)
     metrics = topics.ranked(draft.random, topics.measures(case, subject), lambda m: m.name, subject, "", foreign)
     problem = topics.ranked(draft.random, case.problems, lambda p: p.text, subject, "", foreign)[0]
     slots = {
@@ -124,14 +124,15 @@ def _task(
         slots |= known.incident_slots(incident)
     before = draft.slots
     draft.slots = before | slots
-    title = week.title(activity, subject, work.lines["angles"], topics.lines(load().tables["angles"]))
-    if urgent and incident:
-        title = f"{slots['incident']}: {wording.lower_first(title)}"
-    background = [draft.say("background_incident") if incident else draft.say("background"), draft.say("background_more")]
+    endings = topics.lines(load().tables["urgent_angles" if urgent else "angles"])
+    title = week.title(activity, subject, () if urgent else work.lines["angles"], endings)
+    about = "respond_background" if urgent else "background_incident" if incident else "background"
+    background = [draft.say(about), "" if urgent else draft.say("background_more")]
     outputs = [line for line in topics.suited(work.lines["outputs"], subject) if draft.fits(frame(line))]
     description = [
+        draft.say("respond_describe") if urgent else "",
         draft.say(f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe"),
-        draft.phrase(draft.pick(outputs)) if outputs and draft.random.random() < 0.75 else "",
+        draft.phrase(draft.pick(outputs)) if outputs and not urgent and draft.random.random() < 0.75 else "",
         draft.say("describe_others") if others else "",
     ]
     constraints = (
@@ -197,6 +198,7 @@ def respond(inputs: Inputs, dice: Dice) -> Json:
     incident = inputs["incident"]
     week = _week(inputs, dice, [str(task["title"]) for task in inputs["open"]])
     draft = week.draft
+    draft.know(**known.incident_slots(incident))
     waiting = [str(task["title"]) for task in inputs["open"] if str(task.get("status", "open")) != "done"]
     slots = known.incident_slots(incident)
     if waiting:
@@ -206,7 +208,7 @@ def respond(inputs: Inputs, dice: Dice) -> Json:
     urgent = [_task(week, slot, dice, position == 0, incident, True) for position, slot in enumerate(inputs["slots"])]
     said = [
         local(draft, "respond_first", slots),
-        local(draft, "respond_work", slots | ({"urgent": urgent[0]["title"].partition(": ")[2]} if urgent else {})),
+        local(draft, "respond_work", slots | ({"urgent": urgent[0]["title"]} if urgent else {})),
     ]
     if incident["title"] not in said[0]:
         said.insert(0, incident_sentences(draft, [incident])[0])

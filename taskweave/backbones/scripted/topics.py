@@ -66,7 +66,6 @@ class Field:
     metrics: tuple[Metric, ...]
     cases: tuple[Case, ...]
     lines: Mapping[str, tuple[str, ...]]  # angles, rules, checks, outputs, aims: one phrase a line
-    schema: str
 
 
 def lines(block: object) -> tuple[str, ...]:
@@ -115,7 +114,7 @@ def _cases(name: str, raw: Sequence[Mapping[str, Any]]) -> tuple[Case, ...]:
 def fields() -> dict[str, Field]:
     known = {}
     for name, raw in sorted(load().tables["fields"].items()):
-        phrases = {key: lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words", "schema")}
+        phrases = {key: lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words")}
         known[name] = Field(
             name,
             lines(raw["titles"]),
@@ -123,7 +122,6 @@ def fields() -> dict[str, Field]:
             tuple(map(_metric, lines(raw["metrics"]))),
             _cases(name, raw["cases"]),
             phrases,
-            str(raw.get("schema", "office")),
         )
     return known
 
@@ -262,6 +260,54 @@ def is_last_resort_in(text: str) -> bool:
     return _general()[-1].items in text
 
 
+@lru_cache(maxsize=1)
+def _chance() -> frozenset[str]:
+    """Stems that two texts have in common by chance: sorts of things, and words that go with any subject."""
+    return frozenset().union(*(stems(" ".join(sorted(case.calls))) for case in _general()), stems(load().tables["chance_words"]))
+
+
+@lru_cache(maxsize=8192)
+def telling_stems(text: str) -> frozenset[str]:
+    """The stems of a text that say what it is about."""
+    return stems(text) - _chance()
+
+
+@lru_cache(maxsize=8192)
+def related(own: str, subject: str) -> bool:
+    """Whether two subjects have to do with each other: they share a telling word, or what is counted for them is of one source or field."""
+    if telling_stems(own) & telling_stems(subject):
+        return True
+    mine, theirs = _sure(own), _sure(subject)
+    return any(case.source == other.source or case.field == other.field for case in mine for other in theirs)
+
+
+@lru_cache(maxsize=1)
+def _flaws() -> Mapping[str, tuple[tuple[str, Case], ...]]:
+    """Every way of putting each flaw of the banks, with its case, by its first two words."""
+    found: dict[str, list[tuple[str, Case]]] = {}
+    for case in (*(case for known in fields().values() for case in known.cases), *_general()):
+        for problem in case.problems:
+            for text in _spelled(problem.flaw):
+                found.setdefault(" ".join(text.split()[:2]), []).append((text, case))
+    return {start: tuple(pairs) for start, pairs in found.items()}
+
+
+def flaw_in(sentence: str) -> tuple[int, Case] | None:
+    """Where a sentence names a flaw of the banks, and the case that it is of; None where it names none."""
+    words = sentence.split()
+    for first, second in zip(words, words[1:], strict=False):
+        for text, case in _flaws().get(f"{first} {second}", ()):
+            if (at := sentence.find(text)) >= 0:
+                return at, case
+    return None
+
+
+@lru_cache(maxsize=8192)
+def _sure(subject: str) -> tuple[Case, ...]:
+    """The cases of fields that a subject calls for, of whatever field; none where it calls for a general one only."""
+    return tuple(case for case in _called("", subject) if case.field)
+
+
 @lru_cache(maxsize=8192)
 def measures(case: Case, subject: str) -> tuple[Metric, ...]:
     """The metrics that say something about a case of a subject; none for a general case."""
@@ -379,6 +425,8 @@ def _angle_start() -> re.Pattern[str]:
 def topic(title: str) -> str:
     """The noun phrase that a title is about: 'Analyse the churn cohort table ahead of the review' -> 'churn cohort table'."""
     text = title.replace("_", " ").strip().rstrip(".")
+    if answer := answer_in(text):
+        return answer
     low = text.lower()
     head, colon, tail = text.partition(": ")
     if colon and len(head.split()) > 3 and any(tail.lower().startswith(start) for start in _openings()):
@@ -399,6 +447,20 @@ def topic(title: str) -> str:
     if len(words) > 1 and sum(word[:1].isupper() for word in words) > len(words) / 2:  # a title in capitals, as models like them
         words = [wording.lower_first(word) for word in words]
     return wording.lower_first(" ".join(words)) or wording.lower_first(title)
+
+
+_ANSWER = re.compile(r'\b(?:answer|response|reply|exposure|part) (?:to|in) "[^"]+"')
+
+
+def answer_in(title: str) -> str | None:
+    """The subject of a task that answers an incident: 'answer to "Cross-Border Data Ban"'; None where it answers none."""
+    found = _ANSWER.search(title)
+    return found.group() if found else None
+
+
+def told(title: str, subject: str, description: str) -> str:
+    """What the things that a text counts are chosen by: its subject, for an incident also what is known of it."""
+    return f"{subject} {description}" if answer_in(title) == subject else subject
 
 
 _VERBS = frozenset(
