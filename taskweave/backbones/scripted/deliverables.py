@@ -61,8 +61,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     goal = str(subtask["goal"])
     own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
-    context = f"{task.get('description') or ''} {task.get('background') or ''}"
-    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), topics.told(str(task["title"]), own, context))
+    case = named_case(topics.field_of(role), goal, own) or best_case(draft, topics.field_of(role), own)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
     named = topics.measured_in(goal)
     metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
@@ -92,7 +91,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         head=head_of(inputs["organization"], str(role["role"])),
     )
     if topics.answer_in(str(task["title"])):
-        draft.know(incident=known.quoted(about)[0], **known.asked_for(context))
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
     draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
     head = draft.slots["head"]
@@ -148,7 +147,9 @@ def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, s
     """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
     subjects = [str(s) for s in role["subjects"]]
     about = topics.topic(title)
-    named = None if topics.answer_in(title) else topics.own_subject(subjects, title)
+    if topics.answer_in(title):
+        return about, about
+    named = topics.own_subject(subjects, title)
     for subject in (named, about):
         if subject and (found := topics.assisting_subject(goal, subject)):
             return found, subject
@@ -168,9 +169,11 @@ def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Js
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
-def named_case(work: topics.Field, goal: str) -> topics.Case | None:
+def named_case(work: topics.Field, goal: str, subject: str) -> topics.Case | None:
     """The case whose things the subtask's goal names."""
     low = goal.lower()
+    if topics.answer_in(subject):
+        return next((case for case in topics.incident_cases() if case.source in low or f" {case.items} " in low), None)
     others = (known for known in topics.fields().values() if known is not work)
     found = [case for known in (work, *others) for case in known.cases if case.source in low]
     found += [case for case in work.cases if f"{case.items} " in low]

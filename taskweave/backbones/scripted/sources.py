@@ -169,7 +169,8 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
 def bears(quote: str, *subjects: str) -> bool:
     """Whether a finding is about one of the subjects: by more than a word that any two texts have in common."""
     heard = topics.stems(quote)
-    return any(topics.telling_stems(subject) & heard or len(topics.stems(subject) & heard) > 1 for subject in subjects)
+    named = [subject.partition(' to "')[2] if topics.answer_in(subject) == subject else subject for subject in subjects]
+    return any(topics.telling_stems(subject) & heard or len(topics.stems(subject) & heard) > 1 for subject in named)
 
 
 def _bears(slots: Mapping[str, str], known: Mapping[str, str]) -> bool:

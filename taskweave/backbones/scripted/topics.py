@@ -213,6 +213,12 @@ def _general() -> tuple[Case, ...]:
 
 
 @lru_cache(maxsize=1)
+def incident_cases() -> tuple[Case, ...]:
+    """What an answer to an incident looks at, whatever happened."""
+    return tuple(map(_case, load().tables["incident_cases"]))
+
+
+@lru_cache(maxsize=1)
 def _weights() -> dict[str, float]:
     """How much a word says about which case is meant: the more cases it calls for, the less."""
     calls = [word for known in fields().values() for case in known.cases for word in case.calls]
@@ -251,7 +257,7 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
 
 def best_case(draft: Draft, work: Field, subject: str) -> Case:
     """A case that suits the subject."""
-    chosen: Case = draft.pick(_called(work.name, subject))
+    chosen: Case = draft.pick(incident_cases() if answer_in(subject) else _called(work.name, subject))
     return chosen
 
 
@@ -285,7 +291,7 @@ def related(own: str, subject: str) -> bool:
 def _flaws() -> Mapping[str, tuple[tuple[str, Case], ...]]:
     """Every way of putting each flaw of the banks, with its case, by its first two words."""
     found: dict[str, list[tuple[str, Case]]] = {}
-    for case in (*(case for known in fields().values() for case in known.cases), *_general()):
+    for case in (*(case for known in fields().values() for case in known.cases), *_general(), *incident_cases()):
         for problem in case.problems:
             for text in _spelled(problem.flaw):
                 found.setdefault(" ".join(text.split()[:2]), []).append((text, case))
@@ -449,18 +455,13 @@ def topic(title: str) -> str:
     return wording.lower_first(" ".join(words)) or wording.lower_first(title)
 
 
-_ANSWER = re.compile(r'\b(?:answer|response|reply|exposure|part) (?:to|in) "[^"]+"')
+_ANSWER = re.compile(r'\b(?:answer|response|reply|exposure) to "[^"]+"')
 
 
 def answer_in(title: str) -> str | None:
     """The subject of a task that answers an incident: 'answer to "Cross-Border Data Ban"'; None where it answers none."""
     found = _ANSWER.search(title)
     return found.group() if found else None
-
-
-def told(title: str, subject: str, description: str) -> str:
-    """What the things that a text counts are chosen by: its subject, for an incident also what is known of it."""
-    return f"{subject} {description}" if answer_in(title) == subject else subject
 
 
 _VERBS = frozenset(
