@@ -16,7 +16,7 @@ from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import due, figures
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import bears, dependency_slots, know_dependencies, named
+from taskweave.backbones.scripted.sources import bears, dependency_slots, found_in, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
@@ -229,6 +229,15 @@ def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None
     return best
 
 
+def know_common(draft: Draft, telling: Sequence[Mapping[str, str]]) -> None:
+    """Whether the findings are of the same things, which may be compared, or of different ones, which may not."""
+    seen = wording.unique(part["dep_items"] for part in telling)
+    if len(seen) > 1:
+        draft.know(apart=wording.join(seen[:3]))
+    elif len(telling) > 1:
+        draft.know(alike=seen[0])
+
+
 def merge(inputs: Inputs, dice: Dice) -> Json:
     task = inputs["task"]
     about = topics.topic(str(task["title"]))
@@ -251,17 +260,20 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     for reference in references:
         if not bears(reference.get("quote", ""), about):
             reference.pop("quote", None)
-    telling = [part for part in partials if "quote" in part]
-    close = [part for part in telling if about.lower() in part["dep"].lower() or bears(part["quote"], about)]
-    if close:
-        lead = draft.pick(close)
-        draft.know(fact=lead["quote"], fact_author=lead["dep_author"], fact_title=lead["dep"])
-    spoken = sorted(range(len(partials)), key=lambda at: ("quote" not in partials[at], at))[:3]
-    parts, brief = [], []
-    for at, part in enumerate(partials[:5]):
-        full = at in spoken and "quote" in part and part["quote"] != draft.slots.get("fact")
-        parts.append(local(draft, "merge_part" if full else "merge_part_bare", part))
-        brief.append(parts[-1] if not full or at == spoken[0] else local(draft, "merge_part_bare", part))
+    for part, raw in zip(partials, inputs["partials"], strict=True):
+        part |= found_in(str(raw["excerpt"]))
+    telling = [part for part in partials if "told" in part]
+    if telling:
+        lead = draft.pick([part for part in telling if about.lower() in part["dep"].lower() or bears(part["told"], about)] or telling)
+        draft.know(fact=lead["told"], fact_author=lead["dep_author"], fact_title=lead["dep"])
+        draft.know(**{name: text for name, text in lead.items() if name == "do"})
+        know_common(draft, telling)
+    parts: list[str] = []
+    brief: list[str] = []
+    for part in partials[:5]:
+        full = "told" in part and part["told"] != draft.slots.get("fact")
+        parts.append(local(draft, "merge_part" if full else "merge_part_bare", part, ("do",)))
+        brief.append(parts[-1] if full and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
     bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
     if references:
         draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references[:3]])}))

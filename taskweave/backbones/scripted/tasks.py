@@ -134,9 +134,8 @@ def _task(
         draft.phrase(draft.pick(outputs)) if outputs and not urgent and draft.random.random() < 0.75 else "",
         draft.say("describe_others") if others else "",
     ]
-    constraints = (
-        draft.say("condition") if urgent or draft.random.random() < 0.5 else draft.phrase(draft.pick(topics.suited(work.lines["rules"], subject)))
-    )
+    ruled = not urgent and draft.random.random() < 0.5
+    constraints = draft.phrase(draft.pick(topics.suited(work.lines["rules"], subject))) if ruled else draft.say("condition")
     draft.slots = before
     chance = draft.random.random()
     priority = "high" if urgent or (first and chance < 0.5) or chance < 0.18 else ("low" if chance > 0.85 else "normal")
