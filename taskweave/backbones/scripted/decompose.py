@@ -42,7 +42,9 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
     draft.know(T=subject)
     if task["goals"]:
         draft.know(goal=known.spaced(str(task["goals"][0])))
-    context = f"{task.get('description') or ''} {task.get('background') or ''}"
+    answers = topics.answer_in(str(task["title"]))
+    if answers:
+        draft.know(incident=known.quoted(answers)[0])
     names = _roles(asked, list(roles), lead, draws)
     hours = _hours(asked, inputs["hours"], draws)
     chosen: list[str] = []
@@ -63,11 +65,11 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         ):
             activity, led = str(task["activity"]), True
         chosen.append(activity)
-        mine = subject if own else _serving(draft, role, subject, served)
+        mine = subject if own or answers else _serving(draft, role, subject, served)
         served.add(mine)
         work = topics.field_of(role)
         foreign = topics.other_subjects(role, mine)
-        case = topics.best_case(draft, work, topics.told(str(task["title"]), mine, context))
+        case = topics.best_case(draft, work, mine)
         measured = topics.ranked(draft.random, topics.measures(case, mine), lambda m: m.name, mine, subject, foreign)
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source}
         slots |= {"metric": measured[0].name} if measured else {}
@@ -75,6 +77,8 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         slots |= {"both": "yes"} if kind == "assist" else {}
         slots["role_the"] = name if name.isupper() else f"the {name}"
         rule = f"{kind}_{activity}" if draft.has_rule(f"{kind}_{activity}") else f"{kind}_other"
+        if answers:
+            rule = "urgent_first" if stage < 0.4 else "urgent_last" if stage > 0.6 else "urgent_middle"
         goal = local(draft, rule, slots)
         for _ in range(4):
             if goal not in said:

@@ -16,7 +16,7 @@ from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import due, figures
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import bears, dependency_slots, know_dependencies, named
+from taskweave.backbones.scripted.sources import bears, dependency_slots, found_in, know_dependencies, named
 from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
 from taskweave.records import Json
 
@@ -61,8 +61,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     goal = str(subtask["goal"])
     own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
-    context = f"{task.get('description') or ''} {task.get('background') or ''}"
-    case = named_case(topics.field_of(role), goal) or best_case(draft, topics.field_of(role), topics.told(str(task["title"]), own, context))
+    case = named_case(topics.field_of(role), goal, own) or best_case(draft, topics.field_of(role), own)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
     named = topics.measured_in(goal)
     metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
@@ -92,7 +91,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         head=head_of(inputs["organization"], str(role["role"])),
     )
     if topics.answer_in(str(task["title"])):
-        draft.know(incident=known.quoted(about)[0], **known.asked_for(context))
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
     draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
     draft.know(**({"same": "yes"} if own == about else {"served": about}))
     head = draft.slots["head"]
@@ -148,7 +147,9 @@ def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, s
     """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
     subjects = [str(s) for s in role["subjects"]]
     about = topics.topic(title)
-    named = None if topics.answer_in(title) else topics.own_subject(subjects, title)
+    if topics.answer_in(title):
+        return about, about
+    named = topics.own_subject(subjects, title)
     for subject in (named, about):
         if subject and (found := topics.assisting_subject(goal, subject)):
             return found, subject
@@ -168,9 +169,11 @@ def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Js
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
-def named_case(work: topics.Field, goal: str) -> topics.Case | None:
+def named_case(work: topics.Field, goal: str, subject: str) -> topics.Case | None:
     """The case whose things the subtask's goal names."""
     low = goal.lower()
+    if topics.answer_in(subject):
+        return next((case for case in topics.incident_cases() if case.source in low or f" {case.items} " in low), None)
     others = (known for known in topics.fields().values() if known is not work)
     found = [case for known in (work, *others) for case in known.cases if case.source in low]
     found += [case for case in work.cases if f"{case.items} " in low]
@@ -226,6 +229,15 @@ def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None
     return best
 
 
+def know_common(draft: Draft, telling: Sequence[Mapping[str, str]]) -> None:
+    """Whether the findings are of the same things, which may be compared, or of different ones, which may not."""
+    seen = wording.unique(part["dep_items"] for part in telling)
+    if len(seen) > 1:
+        draft.know(apart=wording.join(seen[:3]))
+    elif len(telling) > 1:
+        draft.know(alike=seen[0])
+
+
 def merge(inputs: Inputs, dice: Dice) -> Json:
     task = inputs["task"]
     about = topics.topic(str(task["title"]))
@@ -248,17 +260,20 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     for reference in references:
         if not bears(reference.get("quote", ""), about):
             reference.pop("quote", None)
-    telling = [part for part in partials if "quote" in part]
-    close = [part for part in telling if about.lower() in part["dep"].lower() or bears(part["quote"], about)]
-    if close:
-        lead = draft.pick(close)
-        draft.know(fact=lead["quote"], fact_author=lead["dep_author"], fact_title=lead["dep"])
-    spoken = sorted(range(len(partials)), key=lambda at: ("quote" not in partials[at], at))[:3]
-    parts, brief = [], []
-    for at, part in enumerate(partials[:5]):
-        full = at in spoken and "quote" in part and part["quote"] != draft.slots.get("fact")
-        parts.append(local(draft, "merge_part" if full else "merge_part_bare", part))
-        brief.append(parts[-1] if not full or at == spoken[0] else local(draft, "merge_part_bare", part))
+    for part, raw in zip(partials, inputs["partials"], strict=True):
+        part |= found_in(str(raw["excerpt"]))
+    telling = [part for part in partials if "told" in part]
+    if telling:
+        lead = draft.pick([part for part in telling if about.lower() in part["dep"].lower() or bears(part["told"], about)] or telling)
+        draft.know(fact=lead["told"], fact_author=lead["dep_author"], fact_title=lead["dep"])
+        draft.know(**{name: text for name, text in lead.items() if name == "do"})
+        know_common(draft, telling)
+    parts: list[str] = []
+    brief: list[str] = []
+    for part in partials[:5]:
+        full = "told" in part and part["told"] != draft.slots.get("fact")
+        parts.append(local(draft, "merge_part" if full else "merge_part_bare", part, ("do",)))
+        brief.append(parts[-1] if full and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
     bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
     if references:
         draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references[:3]])}))

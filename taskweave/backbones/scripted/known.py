@@ -101,13 +101,14 @@ def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[
             percent = unit.startswith("%")
             aim = wording.measured(float(target), "%" if percent else "", _places(target))
             gap = wording.measured(abs(value - float(target)), "points" if percent else unit if len(unit.split()) < 3 else "", places)
+            gap = "1 point" if gap == "1 points" else gap
             side = "above" if value > float(target) else "below"
             text = goal.text if goal else ""
             timed = "within" in text and bool(_TIME.search(unit))
             lower = timed or (bool(_LOWER.search(text)) and not _HIGHER.search(text))  # where the words do not say, more is better
             reached = value == float(target) or (side == "below") == lower
             distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
-        shown = wording.measured(value, unit, places)
+        shown = wording.measured(value, unit.removeprefix(f"{spaced(str(reading['kpi']))} "), places)  # 'trials are at 383 a month'
         found.append(Reading(spaced(str(reading["kpi"])), shown, aim, gap, side, distance, goal.short if goal else ""))
     return sorted(found, key=lambda r: (-r.distance, r.kpi))
 
@@ -163,9 +164,9 @@ def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
     if until:
         slots["until"] = wording.day_month(until)
     slots |= asked_for(str(incident.get("description") or ""))
-    said = [s for s in wording.sentences(str(incident.get("description") or "")) if 4 <= wording.words(s) <= 26 and '"' not in s]
-    if said:
-        slots["happened"] = said[0].rstrip(".")
+    said = [wording.clip(s, 26) for s in wording.sentences(" ".join(str(incident.get("description") or "").split())) if '"' not in s]
+    if told := next((s for s in said if wording.words(s) >= 4), ""):
+        slots["happened"] = told
     return slots
 
 

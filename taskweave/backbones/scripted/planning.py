@@ -102,7 +102,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
     low, high = bounds(unit)
-    objectives = [wording.lower_first(str(text).strip().rstrip(".")) for text in known.listed(inputs["objectives"])]
+    objectives = [wording.lower_first(str(text).strip().rstrip(".")).replace(": ", ", ") for text in known.listed(inputs["objectives"])]
     carried = known.listed(inputs["carried"])
     followed = leading_goal(inputs, stated, draft)
     if followed:

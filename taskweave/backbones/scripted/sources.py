@@ -103,8 +103,9 @@ def borrowed(excerpt: str) -> str:
             continue
         if ": " in text or not _FIGURE.search(text):
             continue
-        flaw = topics.flaw_in(text)
-        if flaw is None or flaw[1].items not in text[: flaw[0]] or not _COUNTED.search(text[: flaw[0]]) or _AIMED.search(text):
+        flaw = next(topics.flaws_in(text), None)
+        before = text.partition(flaw.text)[0] if flaw else ""
+        if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
             continue
         score = 2 + 2 * min(len(_FIGURE.findall(text)), 3) + (" that " in text) + bool(_PART.search(text))
         if score <= most:  # what speaks against a sentence is looked for only where it could still win
@@ -115,6 +116,28 @@ def borrowed(excerpt: str) -> str:
     return best
 
 
+@lru_cache(maxsize=1024)
+def found_in(excerpt: str) -> Mapping[str, str]:
+    """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
+    text = " ".join(excerpt.replace("\n-- ", " ").split())
+    number = r"(\d[\d,]*\d|\d)"
+    for flaw in topics.flaws_in(text):
+        items, said = re.escape(flaw.case.items), re.escape(flaw.text)
+        whole = rf"{number},? (?:out )?of (?:the |our |all )?{number},?"
+        for pattern in (
+            rf"{whole} (?:{items} )?(?:that |who )?{said}",
+            rf"{number} {items}, out of {number}, {said}",
+            rf"{said}(?:: | \| |, ){whole}",
+            rf"{number} {items} (?:that |who )?{said}",
+            rf"{items} (?:that |who )?{said}(?:: | \| ){number}(?! ?%)",
+        ):
+            if match := re.search(pattern, text):
+                told = {"told": f"{' of '.join(match.groups())} {flaw.case.items} {flaw.text}", "dep_items": flaw.case.items}
+                do = next((remedy for remedy in flaw.remedies if remedy in text), "")
+                return told | ({"do": do} if do else {})
+    return {}
+
+
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
     slots = {
         "dep": str(dependency["title"]).rstrip("."),
@@ -122,6 +145,7 @@ def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
         "dep_kind": str(dependency["artifact"] or "report"),
         "dep_role": str(dependency["role"]),
     }
+    slots["dep_role_the"] = slots["dep_role"] if slots["dep_role"].isupper() else f"the {slots['dep_role']}"
     slots["dep_kind_low"] = "query" if slots["dep_kind"] == "SQL" else wording.lower_first(slots["dep_kind"])
     slots["dep_first"] = slots["dep_author"].split(" ", 1)[0]
     quote = borrowed(str(dependency["excerpt"]))
@@ -169,7 +193,8 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
 def bears(quote: str, *subjects: str) -> bool:
     """Whether a finding is about one of the subjects: by more than a word that any two texts have in common."""
     heard = topics.stems(quote)
-    return any(topics.telling_stems(subject) & heard or len(topics.stems(subject) & heard) > 1 for subject in subjects)
+    named = [subject.partition(' to "')[2] if topics.answer_in(subject) == subject else subject for subject in subjects]
+    return any(topics.telling_stems(subject) & heard or len(topics.stems(subject) & heard) > 1 for subject in named)
 
 
 def _bears(slots: Mapping[str, str], known: Mapping[str, str]) -> bool:

@@ -99,7 +99,7 @@ def _task(
     activity = str(draft.pick(usable)) if usable else "analyse"
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role["role"]]
     foreign = topics.other_subjects(role, subject)
-    case = topics.best_case(draft, work, f"{subject} {incident.get('description') or ''}" if urgent and incident else subject)
+    case = topics.best_case(draft, work, subject)
     metrics = topics.ranked(draft.random, topics.measures(case, subject), lambda m: m.name, subject, "", foreign)
     problem = topics.ranked(draft.random, case.problems, lambda p: p.text, subject, "", foreign)[0]
     slots = {
@@ -125,19 +125,17 @@ def _task(
     before = draft.slots
     draft.slots = before | slots
     endings = topics.lines(load().tables["urgent_angles" if urgent else "angles"])
-    title = week.title(activity, subject, () if urgent else work.lines["angles"], endings)
+    title = week.title("urgent" if urgent else activity, subject, () if urgent else work.lines["angles"], endings)
     about = "respond_background" if urgent else "background_incident" if incident else "background"
     background = [draft.say(about), "" if urgent else draft.say("background_more")]
     outputs = [line for line in topics.suited(work.lines["outputs"], subject) if draft.fits(frame(line))]
     description = [
-        draft.say("respond_describe") if urgent else "",
-        draft.say(f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe"),
+        draft.say("respond_describe" if urgent else f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe"),
         draft.phrase(draft.pick(outputs)) if outputs and not urgent and draft.random.random() < 0.75 else "",
         draft.say("describe_others") if others else "",
     ]
-    constraints = (
-        draft.say("condition") if draft.random.random() < 0.5 else draft.phrase(draft.pick(topics.suited(work.lines["rules"], subject)))
-    )
+    ruled = not urgent and draft.random.random() < 0.5
+    constraints = draft.phrase(draft.pick(topics.suited(work.lines["rules"], subject))) if ruled else draft.say("condition")
     draft.slots = before
     chance = draft.random.random()
     priority = "high" if urgent or (first and chance < 0.5) or chance < 0.18 else ("low" if chance > 0.85 else "normal")

@@ -7,7 +7,7 @@ the subject back out of a task's title; `own_subject(role, text)` finds which of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
@@ -44,6 +44,15 @@ class Case:
     text: str  # all that its problems say
     field: str = ""  # the field of work that it belongs to; none for a general one
     mark: frozenset[str] = frozenset()  # the stems that tell its items from those of the field's other cases
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A flaw as a text puts it, the case that it is of, and the ways of putting what remedies it."""
+
+    text: str
+    case: Case
+    remedies: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +222,12 @@ def _general() -> tuple[Case, ...]:
 
 
 @lru_cache(maxsize=1)
+def incident_cases() -> tuple[Case, ...]:
+    """What an answer to an incident looks at, whatever happened."""
+    return tuple(map(_case, load().tables["incident_cases"]))
+
+
+@lru_cache(maxsize=1)
 def _weights() -> dict[str, float]:
     """How much a word says about which case is meant: the more cases it calls for, the less."""
     calls = [word for known in fields().values() for case in known.cases for word in case.calls]
@@ -251,7 +266,7 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
 
 def best_case(draft: Draft, work: Field, subject: str) -> Case:
     """A case that suits the subject."""
-    chosen: Case = draft.pick(_called(work.name, subject))
+    chosen: Case = draft.pick(incident_cases() if answer_in(subject) else _called(work.name, subject))
     return chosen
 
 
@@ -282,24 +297,23 @@ def related(own: str, subject: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _flaws() -> Mapping[str, tuple[tuple[str, Case], ...]]:
-    """Every way of putting each flaw of the banks, with its case, by its first two words."""
-    found: dict[str, list[tuple[str, Case]]] = {}
-    for case in (*(case for known in fields().values() for case in known.cases), *_general()):
+def _flaws() -> Mapping[str, tuple[Flaw, ...]]:
+    """Every way of putting each flaw of the banks, by its first two words."""
+    found: dict[str, list[Flaw]] = {}
+    for case in (*(case for known in fields().values() for case in known.cases), *_general(), *incident_cases()):
         for problem in case.problems:
             for text in _spelled(problem.flaw):
-                found.setdefault(" ".join(text.split()[:2]), []).append((text, case))
-    return {start: tuple(pairs) for start, pairs in found.items()}
+                found.setdefault(" ".join(text.split()[:2]), []).append(Flaw(text, case, tuple(_spelled(problem.remedy))))
+    return {start: tuple(flaws) for start, flaws in found.items()}
 
 
-def flaw_in(sentence: str) -> tuple[int, Case] | None:
-    """Where a sentence names a flaw of the banks, and the case that it is of; None where it names none."""
-    words = sentence.split()
+def flaws_in(text: str) -> Iterator[Flaw]:
+    """The flaws of the banks that a text names, in its order."""
+    words = text.split()
     for first, second in zip(words, words[1:], strict=False):
-        for text, case in _flaws().get(f"{first} {second}", ()):
-            if (at := sentence.find(text)) >= 0:
-                return at, case
-    return None
+        for flaw in _flaws().get(f"{first} {second}", ()):
+            if flaw.text in text:
+                yield flaw
 
 
 @lru_cache(maxsize=8192)
@@ -449,18 +463,13 @@ def topic(title: str) -> str:
     return wording.lower_first(" ".join(words)) or wording.lower_first(title)
 
 
-_ANSWER = re.compile(r'\b(?:answer|response|reply|exposure|part) (?:to|in) "[^"]+"')
+_ANSWER = re.compile(r'\b(?:answer|response|reply|exposure) to "[^"]+"')
 
 
 def answer_in(title: str) -> str | None:
     """The subject of a task that answers an incident: 'answer to "Cross-Border Data Ban"'; None where it answers none."""
     found = _ANSWER.search(title)
     return found.group() if found else None
-
-
-def told(title: str, subject: str, description: str) -> str:
-    """What the things that a text counts are chosen by: its subject, for an incident also what is known of it."""
-    return f"{subject} {description}" if answer_in(title) == subject else subject
 
 
 _VERBS = frozenset(
