@@ -13,7 +13,7 @@ from zlib import crc32
 
 from taskweave.backbones.scripted import known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import due, figures
+from taskweave.backbones.scripted.figures import due, figures, share
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import bears, dependency_slots, found_in, know_dependencies, named
@@ -63,12 +63,13 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     foreign = other_subjects(role, own)
     case = named_case(topics.field_of(role), goal, own) or best_case(draft, topics.field_of(role), own)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
+    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem))
     named = topics.measured_in(goal)
     metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
     checks = topics.ranked(draft.random, topics.checks(case, own), str, f"{own} {case.items} {case.source}", about, foreign)[:2]
     artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
     kind = kind_of(artifact)
-    draft.know(**figures(draft, case, metrics[:2], today))
+    draft.know(**figures(draft, case, (first, second), metrics[:2], today, str(task["title"])))
     draft.know(
         O=own,
         T=about,
@@ -270,7 +271,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         know_common(draft, telling)
     parts: list[str] = []
     brief: list[str] = []
-    for part in partials[:5]:
+    listed = [part for part in partials if not telling or part is not lead] or partials
+    for part in listed[:5]:
         full = "told" in part and part["told"] != draft.slots.get("fact")
         parts.append(local(draft, "merge_part" if full else "merge_part_bare", part, ("do",)))
         brief.append(parts[-1] if full and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))

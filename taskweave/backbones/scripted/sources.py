@@ -54,7 +54,8 @@ _COUNTED = re.compile(
 )
 _AIMED = re.compile(
     r"\b(?:at most|at least|fewer|expect\w*|target|aim\w*|would|should|will|until|no more|instead of|beginning|none|nobody)\b"
-    r"|\bby (?:hand|\d)|→|\||_"
+    r"|\bby (?:hand|\d)|→|\||_",
+    re.IGNORECASE,
 )
 _PART = re.compile(r"\d of (?:the |our )?\d")
 _LEAN_START = re.compile(
