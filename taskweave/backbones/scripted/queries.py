@@ -43,6 +43,8 @@ def content(draft: Draft, case: topics.Case) -> str:
     before = _comment(tidy(before))
     room = LONGEST - wording.words(before) - wording.words(statement) - 12  # a mark begins every line of comment
     after = _comment(tidy(shortened(draft.say("sql_reading"), room)))
+    if wording.words(after) > room + 16:  # a long statement with a long payload: these two, and what it builds on
+        after = _comment(tidy(f"{draft.slots['payload']}\n{draft.slots.get('sources', '')}"))
     return f"{before}\n{re.sub(r'[ ]+$', '', statement, flags=re.MULTILINE).rstrip()}\n{after}"
 
 
