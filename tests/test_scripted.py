@@ -11,14 +11,16 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import date
 from random import Random
 from typing import Any
 
 import pytest
 
 from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, known, payloads, queries, tokens, topics, wording
+from taskweave.backbones.scripted.figures import figures, share
 from taskweave.backbones.scripted.grammar import Draft, FrameError, _compile, load, tidy
-from taskweave.backbones.scripted.sources import borrowed
+from taskweave.backbones.scripted.sources import borrowed, found_in
 from taskweave.backbones.scripted.tasks import skeleton
 from taskweave.errors import BadInput
 from taskweave.records import Request, Sampling
@@ -407,6 +409,33 @@ def test_urgent_tasks_are_high_and_carry_the_incident() -> None:
     assert BAN["title"] in urgent[0]["title"]
 
 
+def test_an_urgent_task_and_its_results_are_about_the_incident_and_what_it_asks_for() -> None:
+    incident = {**BAN, "description": "Data must stay in the region. The regulator asks for a written report within ten days."}
+    for seed in range(20):
+        task = ask("respond", seed, incident=incident)["urgent"][0]
+        told = f"{task['title']} {task['background']} {task['description']}"
+        assert BAN["title"] in task["background"] + task["description"]
+        assert "stay in the region" in told
+        step = ask("decompose", seed, task=task)["subtasks"][1]
+        assert BAN["title"] in step["goal"]
+        result = ask("execute", seed, task=task, subtask={"goal": step["goal"], "activity": step["activity"], "hours": 6}, dependencies=[])
+        assert BAN["title"] in f"{result['title']} {plain(result)}"
+        assert any(case.items in result["content"].lower() for case in topics.incident_cases())
+        assert BAN["title"] in ask("merge", seed, task=task)["content"]
+
+
+def test_a_role_serves_a_task_through_a_related_subject_of_its_own_or_works_on_the_task_s() -> None:
+    assert topics.related("ad spend by channel", "webinar promotion")
+    assert not topics.related("monthly newsletter", "rate limiter")
+    assert not topics.related("customer list", "vendor list")
+    roles = [ROLES["Backend Engineer"], {**ROLES["Data Analyst"], "subjects": ["monthly newsletter", "leave calendar"]}]
+    task = {**TASK, "title": "Review the rate limiter with one named owner"}
+    for seed in range(30):
+        goals = [subtask["goal"] for subtask in ask("decompose", seed, task=task, roles=roles)["subtasks"]]
+        assert all("rate limiter" in goal for goal in goals)
+        assert not any("newsletter" in goal or "leave calendar" in goal for goal in goals)
+
+
 def test_subtasks_are_as_asked_and_depend_on_earlier_ones_or_offered_tasks_only() -> None:
     chained = outside = total = 0
     for seed in range(300):
@@ -471,6 +500,32 @@ def plain(answer: Mapping[str, Any]) -> str:
     return str(answer["content"]).replace("\n-- ", " ")
 
 
+def test_only_a_count_of_a_known_flaw_is_repeated() -> None:
+    for said in (
+        "At most 12 of 90 requests time out after the second retry.",
+        "Counted by hand, 12 of 90 requests came from the gateway log.",
+        "Retries per delivered event fell from 2.35 to 2.18 over the same weeks.",
+        "ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (), 1) AS share",
+    ):
+        assert not borrowed(said)
+
+
+def test_what_was_counted_is_found_in_a_table_too() -> None:
+    assert found_in("| that time out after the second retry | 12 of 90 |\nLet us retry later.")["told"] == (
+        "12 of 90 requests time out after the second retry"
+    )
+    assert not found_in("12 of 90 requests came in on Monday.")
+
+
+def test_the_second_group_is_never_the_larger_one() -> None:
+    for seed in range(300):
+        draft = Draft(Random(seed), {})
+        case = topics.incident_cases()[seed % 3]
+        by_size = sorted(case.problems[seed % 4 : seed % 4 + 2], key=lambda problem: -share(f"{seed}", problem))
+        slots = figures(draft, case, by_size, (), date(2026, 3, 2), f"{seed}")
+        assert 2 <= int(slots["k2"]) < int(slots["k"]) < int(slots["n"])
+
+
 FORMS = {
     "e-mail": r"^From: .+\nTo: .+\n(?:Cc: .+\n)?Subject: ",
     "minutes": r"(?:Present|Attendees): .+",
@@ -532,8 +587,8 @@ def test_a_sql_deliverable_counts_on_sqlite_what_it_reports() -> None:
 def test_figures_in_one_deliverable_agree() -> None:
     for seed in range(80):
         content = ask("execute", seed, dependencies=[])["content"]
-        for part, whole, share in re.findall(r"(\d+) of the (\d+) [\w -]+ \((\d+) %\)", content):
-            assert round(100 * int(part) / int(whole)) == int(share)
+        for part, whole, percent in re.findall(r"(\d+) of the (\d+) [\w -]+ \((\d+) %\)", content):
+            assert round(100 * int(part) / int(whole)) == int(percent)
 
 
 def test_a_merge_joins_its_partials_and_names_what_they_used() -> None:

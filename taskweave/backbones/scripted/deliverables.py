@@ -13,7 +13,7 @@ from zlib import crc32
 
 from taskweave.backbones.scripted import known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import due, figures
+from taskweave.backbones.scripted.figures import due, figures, share
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import bears, dependency_slots, found_in, know_dependencies, named
@@ -63,12 +63,13 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     foreign = other_subjects(role, own)
     case = named_case(topics.field_of(role), goal, own) or best_case(draft, topics.field_of(role), own)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
+    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem))
     named = topics.measured_in(goal)
     metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
     checks = topics.ranked(draft.random, topics.checks(case, own), str, f"{own} {case.items} {case.source}", about, foreign)[:2]
     artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
     kind = kind_of(artifact)
-    draft.know(**figures(draft, case, metrics[:2], today))
+    draft.know(**figures(draft, case, (first, second), metrics[:2], today, str(task["title"])))
     draft.know(
         O=own,
         T=about,
@@ -264,16 +265,20 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         part |= found_in(str(raw["excerpt"]))
     telling = [part for part in partials if "told" in part]
     if telling:
-        lead = draft.pick([part for part in telling if about.lower() in part["dep"].lower() or bears(part["told"], about)] or telling)
-        draft.know(fact=lead["told"], fact_author=lead["dep_author"], fact_title=lead["dep"])
+        whole = [part for part in telling if " of " in part["told"]] or telling
+        lead = draft.pick([part for part in whole if about.lower() in part["dep"].lower() or bears(part["told"], about)] or whole)
+        draft.know(fact=lead["told"], fact_author=lead["dep_author"], fact_title=lead["dep"], fact_flaw=lead["dep_flaw"])
         draft.know(**{name: text for name, text in lead.items() if name == "do"})
         know_common(draft, telling)
     parts: list[str] = []
     brief: list[str] = []
-    for part in partials[:5]:
-        full = "told" in part and part["told"] != draft.slots.get("fact")
-        parts.append(local(draft, "merge_part" if full else "merge_part_bare", part, ("do",)))
-        brief.append(parts[-1] if full and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
+    listed = [part for part in partials if not telling or part is not lead] or partials
+    said = {draft.slots["fact_flaw"]} if telling else set()
+    for part in listed[:5]:
+        rule = "merge_part_bare" if "told" not in part else "merge_part_same" if part["dep_flaw"] in said else "merge_part"
+        said.add(part.get("dep_flaw", ""))
+        parts.append(local(draft, rule, part, ("do",)))
+        brief.append(parts[-1] if rule == "merge_part" and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
     bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
     if references:
         draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references[:3]])}))
@@ -296,9 +301,9 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     if partials:
         case = best_case(draft, topics.field_of(partials[-1]["dep_role"]), about)
         text = " ".join(part.get("quote", "") for part in partials)
-        said = [check for check in topics.checks(case, about) if draft.fits(frame(check))]
-        if said:
-            draft.know(check=draft.phrase(topics.ranked(draft.random, said, str, about, text, ())[0]))
+        checks = [check for check in topics.checks(case, about) if draft.fits(frame(check))]
+        if checks:
+            draft.know(check=draft.phrase(topics.ranked(draft.random, checks, str, about, text, ())[0]))
     content = fitted(draft, "layout_merge")
     for _ in range(4):
         if wording.words(content) >= 84:

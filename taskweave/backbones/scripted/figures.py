@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from random import Random
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
 
 
-def figures(draft: Draft, case: topics.Case, metrics: Sequence[topics.Metric], today: date) -> dict[str, str]:
-    """Numbers and dates that agree with each other throughout one text; of metrics, the first is `m` and the second `o`."""
+def share(task: str, problem: topics.Problem) -> float:
+    """How many of a task's items have a flaw, of 1: all who work on the task count the same."""
+    return 0.05 + 0.27 * Random(f"{task}:{problem.flaw}").random()
+
+
+def figures(
+    draft: Draft,
+    case: topics.Case,
+    problems: Sequence[topics.Problem],
+    metrics: Sequence[topics.Metric],
+    today: date,
+    task: str,
+) -> dict[str, str]:
+    """Numbers and dates that agree with each other throughout one text, and the counts with those of the task's other texts.
+
+    Of the two problems the first is the larger by its `share`; of metrics, the first is `m` and the second `o`.
+    """
     roll = draft.random.random
-    n = int(case.many[0] + roll() * (case.many[1] - case.many[0]))
-    k = max(3, round(n * (0.07 + 0.25 * roll())))
-    k2 = min(max(2, round(n * (0.03 + 0.12 * roll()))), max(2, round(0.8 * k)))  # the smaller group: what is said of severity goes by size
+    n = int(case.many[0] + Random(f"{task}:{case.items}").random() * (case.many[1] - case.many[0]))
+    k = max(3, round(n * share(task, problems[0])))
+    k2 = min(max(2, round(n * share(task, problems[1]))), k - 1)  # the smaller group: what is said of severity goes by size
     k_then, n_then = max(1, round(k * (0.2 + 0.4 * roll()))), round(n * (0.82 + 0.15 * roll()))
     k_mid = max(k_then, round(k * (0.65 + 0.2 * roll())))
     s1, s2 = (max(4, min(n // 3, 5 + int(roll() * 8))) for _ in range(2))

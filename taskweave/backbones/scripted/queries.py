@@ -37,10 +37,14 @@ def content(draft: Draft, case: topics.Case) -> str:
         t_second=pick(("second_group", "others", "group_2")),
         t_period=pick(("recent", "period", "in_question", "marked")),
     )
-    before = _comment(tidy(f"{draft.say('sql_question')} {draft.say('sql_table')}"))
-    statement = draft.say("sql_statement")
+    before, statement = draft.say("sql_question"), draft.say("sql_statement")
+    if wording.words(before) + wording.words(statement) < 100:
+        before = f"{before} {draft.say('sql_table')}"
+    before = _comment(tidy(before))
     room = LONGEST - wording.words(before) - wording.words(statement) - 12  # a mark begins every line of comment
     after = _comment(tidy(shortened(draft.say("sql_reading"), room)))
+    if wording.words(after) > room + 16:  # a long statement with a long payload: these two, and what it builds on
+        after = _comment(tidy(f"{draft.slots['payload']}\n{draft.slots.get('sources', '')}"))
     return f"{before}\n{re.sub(r'[ ]+$', '', statement, flags=re.MULTILINE).rstrip()}\n{after}"
 
 

@@ -54,7 +54,8 @@ _COUNTED = re.compile(
 )
 _AIMED = re.compile(
     r"\b(?:at most|at least|fewer|expect\w*|target|aim\w*|would|should|will|until|no more|instead of|beginning|none|nobody)\b"
-    r"|\bby (?:hand|\d)|→|\||_"
+    r"|\bby (?:hand|\d)|→|\||_",
+    re.IGNORECASE,
 )
 _PART = re.compile(r"\d of (?:the |our )?\d")
 _LEAN_START = re.compile(
@@ -72,6 +73,7 @@ _LEAN = re.compile(
     r"|, so look\b|\bhad counted\b|^(?:Apart|There is also|We also|Not to be|Separate|Smaller in|Less frequent|The rest)\b"
     r"|\bfit for use\b|\bloses?\b|\bgoes? from\b"
 )
+_QUOTED = re.compile(r'"[^"]*"')
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
     r"|\b(?:task|annex|opinions|nobody|asked|not tested|before that|count over|by hand|told on|in person|taken from|be drawn again)\b"
@@ -119,7 +121,7 @@ def borrowed(excerpt: str) -> str:
 @lru_cache(maxsize=1024)
 def found_in(excerpt: str) -> Mapping[str, str]:
     """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
-    text = " ".join(excerpt.replace("\n-- ", " ").split())
+    text = _QUOTED.sub("", " ".join(excerpt.replace("\n-- ", " ").split()))  # what is quoted is another's
     number = r"(\d[\d,]*\d|\d)"
     for flaw in topics.flaws_in(text):
         items, said = re.escape(flaw.case.items), re.escape(flaw.text)
@@ -132,7 +134,11 @@ def found_in(excerpt: str) -> Mapping[str, str]:
             rf"{items} (?:that |who )?{said}(?:: | \| ){number}(?! ?%)",
         ):
             if match := re.search(pattern, text):
-                told = {"told": f"{' of '.join(match.groups())} {flaw.case.items} {flaw.text}", "dep_items": flaw.case.items}
+                told = {
+                    "told": f"{' of '.join(match.groups())} {flaw.case.items} {flaw.text}",
+                    "dep_items": flaw.case.items,
+                    "dep_flaw": flaw.text,
+                }
                 do = next((remedy for remedy in flaw.remedies if remedy in text), "")
                 return told | ({"do": do} if do else {})
     return {}
