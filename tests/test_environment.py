@@ -44,6 +44,15 @@ def test_a_finished_planned_hour_of_a_goal_moves_the_figures_that_the_file_names
     assert {reading.kpi: reading.value for reading in environment.readings()} == {"churn": pytest.approx(4.0 - 0.5 - 0.1), "firms": 15}
 
 
+def test_a_reading_stays_within_its_bounds() -> None:
+    falling = TEXT.replace("drift: -0.5/week, noise: NOISE}", "drift: -3/week}").replace("drift: 1/week}", "drift: -4/week, least: -5}")
+    seen = readings("0", 5, text=falling)[1]
+    assert [week["churn"] for week in seen] == [4.0, 1.0, 0.0, 0.0, 0.0]
+    assert [week["firms"] for week in seen] == [10, 6, 2, -2, -5]
+    rising = TEXT.replace("drift: -0.5/week, noise: NOISE}", "drift: +60/week}")
+    assert [week["churn"] for week in readings("0", 3, text=rising)[1]] == [4.0, 64.0, 100.0]
+
+
 def test_noise_is_drawn_by_figure_and_week_so_that_another_figure_moves_nothing() -> None:
     one, two = readings("0.3", 6)[1], readings("0.3", 6, text=TEXT + "  mood: {start: 1, noise: 1}\n")[1]
     assert [week["churn"] for week in one] == [week["churn"] for week in two]

@@ -136,7 +136,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("backbone", now.backbone + (" (a scripted stand-in, no model)" if now.origin == "scripted" else "")),
         ("state", now.state + (f": {now.cause}" if now.cause else "")),
         ("held by", now.holder or "nobody"),
-        ("simulated time", f"{now.date}, week {now.week} of {now.weeks}"),
+        ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
         ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
         ("calls", f"{amount(now.calls)} made, {amount(now.replayed)} replayed, {amount(now.lost)} lost"),

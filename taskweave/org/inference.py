@@ -51,9 +51,16 @@ def resolve(raw: Raw, reading: Reading) -> Organization:
         cadence=structure.cadence(raw.get("cadence", {}), max(role.tier for role in roles.values())),
         workload=Workload(**raw.get("workload", {})),
         activities=tuple(dict.fromkeys(raw.get("activities", ACTIVITIES))),
-        environment={name: Kpi(**kpi) for name, kpi in raw.get("environment", {}).items()},
+        environment={name: Kpi(**{**_bounds(kpi), **kpi}) for name, kpi in raw.get("environment", {}).items()},
         given=_given(raw, reading),
     )
+
+
+def _bounds(kpi: Mapping[str, Json]) -> dict[str, float]:
+    """What a reading cannot leave: a count or a share does not become negative, a share not more than the whole."""
+    start = kpi["start"]
+    bounds = {"least": 0.0} if start > 0 else {}
+    return bounds | ({"most": 100.0} if start <= 100 and str(kpi.get("unit", "")).startswith("%") else {})
 
 
 def calendar_spec(raw: Raw) -> CalendarSpec:

@@ -124,12 +124,17 @@ class Workload(Value):
 
 
 class Kpi(Value):
-    """A reading of the environment: `drift` is a week; a finished planned hour of a goal moves it by `lowered_by`, `raised_by`."""
+    """A reading of the environment: `drift` is a week; a finished planned hour of a goal moves it by `lowered_by`, `raised_by`.
+
+    It stays between `least` and `most`, where it has such.
+    """
 
     start: float
     unit: str = ""
     drift: float = 0.0
     noise: float = 0.0
+    least: float | None = None
+    most: float | None = None
     lowered_by: dict[str, float] = Field(default_factory=dict)
     raised_by: dict[str, float] = Field(default_factory=dict)
 

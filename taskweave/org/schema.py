@@ -110,6 +110,8 @@ _KPI = form.record(
         "unit": Field(form.TEXT, "unit"),
         "drift": Field(form.WEEKLY, "change a week without anybody's doing, such as '+0.02/week'"),
         "noise": Field(form.number(least=0), "standard deviation of the weekly change"),
+        "least": Field(form.number(), "what it never falls below; 0 where it starts above 0"),
+        "most": Field(form.number(), "what it never rises above; 100 where its unit begins with %"),
         "lowered_by": Field(_EFFECTS, "by how much a finished planned hour of a goal lowers it"),
         "raised_by": Field(_EFFECTS, "by how much a finished planned hour of a goal raises it"),
     },

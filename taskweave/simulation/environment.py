@@ -6,6 +6,7 @@ that one more figure moves no other.  It refuses to know who reads it.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +49,10 @@ class Environment:
                 disturbance = random.Random(f"{self._seed}:kpi:{name}:W{week}").gauss(0.0, 1.0) * kpi.noise
                 raised = sum(worked.get(goal, 0.0) * by for goal, by in kpi.raised_by.items())
                 lowered = sum(worked.get(goal, 0.0) * by for goal, by in kpi.lowered_by.items())
-                self._values[name] = round(self._values[name] + kpi.drift + disturbance + raised - lowered, 4)
+                moved = self._values[name] + kpi.drift + disturbance + raised - lowered
+                least = -math.inf if kpi.least is None else kpi.least
+                most = math.inf if kpi.most is None else kpi.most
+                self._values[name] = round(min(max(moved, least), most), 4)
 
     def readings(self) -> tuple[Reading, ...]:
         """This week's values, in the order of the file."""
