@@ -172,7 +172,7 @@ def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
 
 _META = re.compile(
     r"\b(?:reports?,? (?:came in|by|from)|have reported|has reported|this is the common result|come together here|joins|brings together)\b"
-    r"|^This sums up"
+    r"|^This sums up|\bsummary before this one\b|^(?:Before that|Earlier in) "
 )
 _QUOTED = re.compile(r"\"([^\"]+)\"")
 
