@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from taskweave.backbones.scripted import known, topics, wording
@@ -98,6 +99,12 @@ def parent_goal(text: str, stated: Sequence[Goal]) -> Goal | None:
     return next(goal for goal in stated if goal.name == places[0][1]) if places else None
 
 
+def leads_in(text: str, goal: Goal, stated: Sequence[Goal]) -> bool:
+    """Whether a parent's plan really names the goal, and names none before it."""
+    named = re.search(rf"\b{re.escape(goal.short)}\b", text, re.IGNORECASE) or goal.text.lower() in text.lower()
+    return bool(named) and parent_goal(text, stated) == goal
+
+
 def formulate(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
@@ -133,7 +140,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     if unit["level"] != "week" and len(said) < 2 and followed and objectives:
         said.append(draft.say("plan_goal"))
     said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, followed.short if followed else "")
-    if inputs["parent_plan"] and followed and unit["level"] != "year":
+    if followed and unit["level"] != "year" and leads_in(str(inputs["parent_plan"] or ""), followed, stated):
         said.append(draft.say("plan_parent"))
     told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"], names=names_of(inputs["organization"]))
     if told:
