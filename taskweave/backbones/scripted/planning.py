@@ -75,12 +75,17 @@ def order_readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], ow
 
 
 def leading_goal(inputs: Inputs, stated: Sequence[Goal], draft: Draft) -> Goal | None:
-    """The goal a unit puts first: one its objectives name, one it owns, one its parent's plan names, the farthest from its target."""
+    """The goal a unit puts first: one its objectives name, one it owns, one its parent's plan names, the farthest from its target.
+
+    A goal that is reached is put first only where all are.
+    """
+    done = known.reached(inputs["readings"], stated)
+    measured = known.readings(inputs["readings"], stated)
+    stated = [goal for goal in stated if not done.get(goal.short)] or stated
     owner = str(inputs["unit"]["owner"])
     named = parent_goal(" ".join(str(text) for text in inputs["objectives"]), stated)
     owned = [goal for goal in stated if goal.owner == owner]
     above = parent_goal(str(inputs["parent_plan"] or ""), stated)
-    measured = known.readings(inputs["readings"], stated)
     far = next((goal for goal in stated if measured and measured[0].distance and goal.short == measured[0].goal), None)
     if named:
         return named
@@ -113,7 +118,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     carried = known.listed(inputs["carried"])
     followed = leading_goal(inputs, stated, draft)
     if followed:
-        draft.know(**followed.slots())
+        draft.know(**known.standing(followed, str(unit["period"]), known.reached(inputs["readings"], stated)))
         draft.once = frozenset(("goal_text",))
         if any(followed.text in objective for objective in objectives):
             draft.spent.add("goal_text")
