@@ -27,8 +27,8 @@ def count_sentence(draft: Draft, counts: Mapping[str, Json]) -> str:
         "done": str(done),
         "total": str(total),
         "tasks": "task" if total == 1 else "tasks",
-        "done_were": "was" if done == 1 else "were",
-    }
+        "done_were": "was" if done == 1 or total == 1 else "were",
+    } | ({"sole": "yes"} if total == 1 else {})
     if parts:
         slots["rest"] = wording.join(parts)
     else:

@@ -274,9 +274,13 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     brief: list[str] = []
     listed = [part for part in partials if not telling or part is not lead] or partials
     said = {draft.slots["fact_flaw"]} if telling else set()
+    proposed = {draft.slots.get("do", "")}  # a proposal is made one time only; the first one closes the text
     for part in listed[:5]:
         rule = "merge_part_bare" if "told" not in part else "merge_part_same" if part["dep_flaw"] in said else "merge_part"
         said.add(part.get("dep_flaw", ""))
+        if part.get("do", "") in proposed:
+            part = {name: text for name, text in part.items() if name != "do"}
+        proposed.add(part.get("do", ""))
         parts.append(local(draft, rule, part, ("do",)))
         brief.append(parts[-1] if rule == "merge_part" and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
     bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
@@ -304,7 +308,10 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         checks = [check for check in topics.checks(case, about) if draft.fits(frame(check))]
         if checks:
             draft.know(check=draft.phrase(topics.ranked(draft.random, checks, str, about, text, ())[0]))
+    draft.once = frozenset(("do",))
     content = fitted(draft, "layout_merge")
+    if draft.slots.get("do", "\n") in content:
+        draft.spent.add("do")
     for _ in range(4):
         if wording.words(content) >= 84:
             break

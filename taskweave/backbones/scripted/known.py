@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from taskweave.backbones.scripted import wording
 from taskweave.records import Json
@@ -23,6 +24,9 @@ _IMPERATIVE = frozenset(
 )
 
 
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
 def spaced(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
 
@@ -35,6 +39,7 @@ class Goal:
     by: str
 
     owner: str
+    due: date | None = None
 
     @property
     def aim(self) -> str:
@@ -62,6 +67,7 @@ def goals(raw: Sequence[Mapping[str, Json]]) -> list[Goal]:
                 spaced(str(goal.get("kpi") or "")),
                 wording.day_month(by) if by else "",
                 str(goal.get("owner") or ""),
+                by,
             )
         )
     return found
@@ -119,6 +125,28 @@ def _places(target: Json) -> int:
     return len(text.partition(".")[2])
 
 
+def reached(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> dict[str, bool]:
+    """Whether all readings of a goal have reached their targets, by the goal's short name; without a target nothing is known."""
+    found: dict[str, bool] = {}
+    for reading in readings(raw, stated):
+        if reading.goal and reading.target:
+            found[reading.goal] = found.get(reading.goal, True) and not reading.distance
+    return found
+
+
+def standing(goal: Goal, period: str, done: Mapping[str, bool]) -> dict[str, str]:
+    """A goal's slots as of a period: one whose date has passed `was_due`, and is due no longer; `kept` where it is reached."""
+    slots = goal.slots()
+    if done.get(goal.short):
+        slots["kept"] = "yes"
+    start = wording.parse_date(next(iter(_DATE.findall(period)), ""))
+    if goal.due and start and goal.due < start:
+        slots.pop("by", None)
+        if goal.short in done:
+            slots |= {"was_due": goal.by, "outcome": "reached" if done[goal.short] else "not reached"}
+    return slots
+
+
 def unit_slots(organization: Mapping[str, Json], unit: Mapping[str, Json]) -> dict[str, str]:
     period, _, dates = str(unit["period"]).partition(",")
     team = [str(title) for title in unit.get("team") or ()]
@@ -129,7 +157,7 @@ def unit_slots(organization: Mapping[str, Json], unit: Mapping[str, Json]) -> di
         "owner": str(unit["owner"]),
         "unit": str(unit.get("department") or organization["name"]),
     }
-    end = re.findall(r"\d{4}-\d{2}-\d{2}", dates)
+    end = _DATE.findall(dates)
     if end and (last := wording.parse_date(end[-1])):
         slots |= {"end": wording.day_month(last), "end_day": wording.weekday(last)}
     if unit.get("department"):
@@ -172,7 +200,7 @@ def incident_slots(incident: Mapping[str, Json]) -> dict[str, str]:
 
 _META = re.compile(
     r"\b(?:reports?,? (?:came in|by|from)|have reported|has reported|this is the common result|come together here|joins|brings together)\b"
-    r"|^This sums up"
+    r"|^This sums up|\bsummary before this one\b|^(?:Before that|Earlier in) "
 )
 _QUOTED = re.compile(r"\"([^\"]+)\"")
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from taskweave.backbones.scripted import known, topics, wording
@@ -74,12 +75,17 @@ def order_readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], ow
 
 
 def leading_goal(inputs: Inputs, stated: Sequence[Goal], draft: Draft) -> Goal | None:
-    """The goal a unit puts first: one its objectives name, one it owns, one its parent's plan names, the farthest from its target."""
+    """The goal a unit puts first: one its objectives name, one it owns, one its parent's plan names, the farthest from its target.
+
+    A goal that is reached is put first only where all are.
+    """
+    done = known.reached(inputs["readings"], stated)
+    measured = known.readings(inputs["readings"], stated)
+    stated = [goal for goal in stated if not done.get(goal.short)] or stated
     owner = str(inputs["unit"]["owner"])
     named = parent_goal(" ".join(str(text) for text in inputs["objectives"]), stated)
     owned = [goal for goal in stated if goal.owner == owner]
     above = parent_goal(str(inputs["parent_plan"] or ""), stated)
-    measured = known.readings(inputs["readings"], stated)
     far = next((goal for goal in stated if measured and measured[0].distance and goal.short == measured[0].goal), None)
     if named:
         return named
@@ -98,6 +104,12 @@ def parent_goal(text: str, stated: Sequence[Goal]) -> Goal | None:
     return next(goal for goal in stated if goal.name == places[0][1]) if places else None
 
 
+def leads_in(text: str, goal: Goal, stated: Sequence[Goal]) -> bool:
+    """Whether a parent's plan really names the goal, and names none before it."""
+    named = re.search(rf"\b{re.escape(goal.short)}\b", text, re.IGNORECASE) or goal.text.lower() in text.lower()
+    return bool(named) and parent_goal(text, stated) == goal
+
+
 def formulate(inputs: Inputs, dice: Dice) -> Json:
     unit, stated = inputs["unit"], known.goals(inputs["organization"]["goals"])
     draft = Draft(dice.words, known.unit_slots(inputs["organization"], unit))
@@ -106,7 +118,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     carried = known.listed(inputs["carried"])
     followed = leading_goal(inputs, stated, draft)
     if followed:
-        draft.know(**followed.slots())
+        draft.know(**known.standing(followed, str(unit["period"]), known.reached(inputs["readings"], stated)))
         draft.once = frozenset(("goal_text",))
         if any(followed.text in objective for objective in objectives):
             draft.spent.add("goal_text")
@@ -133,7 +145,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     if unit["level"] != "week" and len(said) < 2 and followed and objectives:
         said.append(draft.say("plan_goal"))
     said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, followed.short if followed else "")
-    if inputs["parent_plan"] and followed and unit["level"] != "year":
+    if followed and unit["level"] != "year" and leads_in(str(inputs["parent_plan"] or ""), followed, stated):
         said.append(draft.say("plan_parent"))
     told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"], names=names_of(inputs["organization"]))
     if told:

@@ -57,6 +57,13 @@ _AIMED = re.compile(
     r"|\bby (?:hand|\d)|→|\||_",
     re.IGNORECASE,
 )
+# What a sentence says that states an aim or a limit, whose figures were not counted.
+_LIMIT = re.compile(
+    r"^(?:[-*>#] )*(?:What we want|Aims?\b|Target|Limit|Done when|Measure|Expected)"
+    r"|\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→",
+    re.IGNORECASE,
+)
+_AIM_HEAD = re.compile(r"^((?:#+ )?(?:What we want|Aim|Target)[^\n.\d]*)\n+", re.MULTILINE)
 _PART = re.compile(r"\d of (?:the |our )?\d")
 _LEAN_START = re.compile(
     r"(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
@@ -73,7 +80,7 @@ _LEAN = re.compile(
     r"|, so look\b|\bhad counted\b|^(?:Apart|There is also|We also|Not to be|Separate|Smaller in|Less frequent|The rest)\b"
     r"|\bfit for use\b|\bloses?\b|\bgoes? from\b"
 )
-_QUOTED = re.compile(r'"[^"]*"')
+_QUOTED = re.compile(r'"[^"]*(?:"|$)')
 _THIN = re.compile(
     r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
     r"|\b(?:task|annex|opinions|nobody|asked|not tested|before that|count over|by hand|told on|in person|taken from|be drawn again)\b"
@@ -121,7 +128,8 @@ def borrowed(excerpt: str) -> str:
 @lru_cache(maxsize=1024)
 def found_in(excerpt: str) -> Mapping[str, str]:
     """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
-    text = _QUOTED.sub("", " ".join(excerpt.replace("\n-- ", " ").split()))  # what is quoted is another's
+    own = _AIM_HEAD.sub(r"\1: ", _QUOTED.sub("", excerpt.replace("\n-- ", " ")))  # what is quoted is another's
+    text = " ".join(" ".join(sentence for sentence in wording.sentences(own) if not _LIMIT.search(sentence)).split())
     number = r"(\d[\d,]*\d|\d)"
     for flaw in topics.flaws_in(text):
         items, said = re.escape(flaw.case.items), re.escape(flaw.text)

@@ -56,10 +56,12 @@ def upper_first(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_plural(phrase: str) -> bool:
-    """Whether a noun phrase takes 'are': by its head, the last word before the first preposition."""
+    """Whether a noun phrase takes 'are': by its head, the last word before the first preposition or relative pronoun."""
     head = ""
     for word in phrase.split():
         if word.lower() in _PREPOSITIONS and head:
+            break
+        if head and word.lower() in ("that", "who", "which"):
             break
         if head and word.endswith(("ed", "ing")) and head.endswith("s") and not head.endswith("ss"):
             break
