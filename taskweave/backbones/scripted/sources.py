@@ -125,6 +125,12 @@ def borrowed(excerpt: str) -> str:
     return best
 
 
+@lru_cache(maxsize=None)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """One of some thousand patterns that the phrase bank can make; the cache of `re` holds a few hundred and starts over."""
+    return re.compile(pattern)
+
+
 @lru_cache(maxsize=1024)
 def found_in(excerpt: str) -> Mapping[str, str]:
     """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
@@ -141,7 +147,7 @@ def found_in(excerpt: str) -> Mapping[str, str]:
             rf"{number} {items} (?:that |who )?{said}",
             rf"{items} (?:that |who )?{said}(?:: | \| ){number}(?! ?%)",
         ):
-            if match := re.search(pattern, text):
+            if match := _compiled(pattern).search(text):
                 told = {
                     "told": f"{' of '.join(match.groups())} {flaw.case.items} {flaw.text}",
                     "dep_items": flaw.case.items,
@@ -226,5 +232,6 @@ def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) ->
 def _count_of(quote: str, items: str, flaw: str) -> str:
     """How many items have the flaw, according to a quote; '' where it does not say."""
     at = quote.find(flaw)
-    found = re.search(rf"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? (?:{re.escape(items)} )?(?:that )?$", quote[:at]) if at > 0 else None
+    counted = rf"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? (?:{re.escape(items)} )?(?:that )?$"
+    found = _compiled(counted).search(quote[:at]) if at > 0 else None
     return found.group(1) if found else ""

@@ -135,13 +135,23 @@ def fields() -> dict[str, Field]:
     return known
 
 
+def _begins_word(key: str, text: str) -> bool:
+    """Whether `key` stands in the text at the beginning of a word."""
+    at = text.find(key)
+    while at >= 0:
+        if at == 0 or not (text[at - 1].isalnum() or text[at - 1] == "_"):
+            return True
+        at = text.find(key, at + 1)
+    return False
+
+
 @lru_cache(maxsize=1024)
 def _field(title: str, vocabulary: tuple[str, ...]) -> Field:
     low = f" {title.lower()} "
     best: tuple[int, str] | None = None
     for name, candidate in fields().items():
         for key in candidate.titles:
-            if re.search(rf"\b{re.escape(key)}", low) and (best is None or (-len(key), name) < best):
+            if _begins_word(key, low) and (best is None or (-len(key), name) < best):
                 best = (-len(key), name)
     if best is not None:
         return fields()[best[1]]
