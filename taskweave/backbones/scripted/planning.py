@@ -77,14 +77,16 @@ def order_readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], ow
 def leading_goal(inputs: Inputs, stated: Sequence[Goal], draft: Draft) -> Goal | None:
     """The goal a unit puts first: one its objectives name, one it owns, one its parent's plan names, the farthest from its target.
 
-    A goal that is reached is put first only where all are.
+    A goal that is reached is put first only where the objectives name it, or where all are.
     """
+    asked = " ".join(str(text) for text in inputs["objectives"])
     done = known.reached(inputs["readings"], stated)
+    kept = parent_goal(asked, stated)
     measured = known.readings(inputs["readings"], stated)
     stated = [goal for goal in stated if not done.get(goal.short)] or stated
     owner = str(inputs["unit"]["owner"])
-    named = parent_goal(" ".join(str(text) for text in inputs["objectives"]), stated)
     owned = [goal for goal in stated if goal.owner == owner]
+    named = parent_goal(asked, stated) or kept
     above = parent_goal(str(inputs["parent_plan"] or ""), stated)
     far = next((goal for goal in stated if measured and measured[0].distance and goal.short == measured[0].goal), None)
     if named:
@@ -144,7 +146,8 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
             said.append(local(draft, "plan_request", {"from": str(request["from"]), "request": text[:1].lower() + text[1:]}))
     if unit["level"] != "week" and len(said) < 2 and followed and objectives:
         said.append(draft.say("plan_goal"))
-    said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, followed.short if followed else "")
+    first = followed.short if followed and "kept" not in draft.slots else ""
+    said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, first)
     if followed and unit["level"] != "year" and leads_in(str(inputs["parent_plan"] or ""), followed, stated):
         said.append(draft.say("plan_parent"))
     told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"], names=names_of(inputs["organization"]))
