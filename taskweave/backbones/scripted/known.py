@@ -134,13 +134,18 @@ def reached(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> dict[s
     return found
 
 
+def overdue(goal: Goal, period: str) -> bool:
+    """Whether the goal's date lies before a period with dates, such as 'week 9, 2026-03-02 to 2026-03-06'."""
+    start = wording.parse_date(next(iter(_DATE.findall(period)), ""))
+    return bool(goal.due and start and goal.due < start)
+
+
 def standing(goal: Goal, period: str, done: Mapping[str, bool]) -> dict[str, str]:
     """A goal's slots as of a period: one whose date has passed `was_due`, and is due no longer; `kept` where it is reached."""
     slots = goal.slots()
     if done.get(goal.short):
         slots["kept"] = "yes"
-    start = wording.parse_date(next(iter(_DATE.findall(period)), ""))
-    if goal.due and start and goal.due < start:
+    if overdue(goal, period):
         slots.pop("by", None)
         if goal.short in done:
             slots |= {"was_due": goal.by, "outcome": "reached" if done[goal.short] else "not reached"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from taskweave.backbones.scripted import known, topics, wording
@@ -156,6 +156,7 @@ def _task(
 def _week(inputs: Inputs, dice: Dice, recent: Sequence[str]) -> _Week:
     full = {goal.name: goal for goal in known.goals(inputs["organization"]["goals"])}
     stated = [full.get(goal.name, goal) for goal in known.goals(inputs["goals"])]
+    stated = [replace(goal, by="") if known.overdue(goal, str(inputs["unit"]["period"])) else goal for goal in stated]
     slots = known.unit_slots(inputs["organization"], inputs["unit"])
     roles = {str(raw["role"]): known.role(raw) for raw in inputs["roles"]}
     return _Week(
