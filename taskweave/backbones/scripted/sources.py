@@ -140,14 +140,15 @@ def found_in(excerpt: str) -> Mapping[str, str]:
     for flaw in topics.flaws_in(text):
         items, said = re.escape(flaw.case.items), re.escape(flaw.text)
         whole = rf"{number},? (?:out )?of (?:the |our |all )?{number},?"
-        for pattern in (
-            rf"{whole} (?:{items} )?(?:that |who )?{said}",
-            rf"{number} {items}, out of {number}, {said}",
-            rf"{said}(?:: | \| |, ){whole}",
-            rf"{number} {items} (?:that |who )?{said}",
-            rf"{items} (?:that |who )?{said}(?:: | \| ){number}(?! ?%)",
+        listed = f"{flaw.text}: " in text or f"{flaw.text} | " in text
+        for possible, pattern in (  # a pattern is made only where the text holds what it cannot do without
+            (" of " in text, rf"{whole} (?:{items} )?(?:that |who )?{said}"),
+            (", out of " in text, rf"{number} {items}, out of {number}, {said}"),
+            (listed or f"{flaw.text}, " in text, rf"{said}(?:: | \| |, ){whole}"),
+            (f" {flaw.case.items} " in text, rf"{number} {items} (?:that |who )?{said}"),
+            (listed, rf"{items} (?:that |who )?{said}(?:: | \| ){number}(?! ?%)"),
         ):
-            if match := _compiled(pattern).search(text):
+            if possible and (match := _compiled(pattern).search(text)):
                 told = {
                     "told": f"{' of '.join(match.groups())} {flaw.case.items} {flaw.text}",
                     "dep_items": flaw.case.items,
