@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
@@ -125,7 +125,7 @@ def borrowed(excerpt: str) -> str:
     return best
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """One of some thousand patterns that the phrase bank can make; the cache of `re` holds a few hundred and starts over."""
     return re.compile(pattern)
