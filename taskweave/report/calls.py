@@ -31,7 +31,8 @@ def calls_at(folder: RunFolder, site: str) -> list[Call]:
     if len(ends) == 1:
         return calls_at(folder, ends[0])
     near = ends[:5] or [one for one in sites if one.startswith(site)][:5] or difflib.get_close_matches(site, sites, n=5, cutoff=0.3)
-    hint = "The nearest: " + ", ".join(near) + "." if near else f"A site is e.g. {sites[0]}." if sites else "Nothing was asked in this run yet."
+    some = f"A site is for example {sites[0]}." if sites else "Nothing was asked in this run yet."
+    hint = "The nearest: " + ", ".join(near) + "." if near else some
     raise BadInput(f"{site!r}: nothing was asked there. {hint}")
 
 
