@@ -6,3 +6,4 @@ golden:
 
 lock:
 	python -m tests.prompts_lock
+	python -m tests.tables_lock

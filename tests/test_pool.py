@@ -20,8 +20,9 @@ import pytest
 from taskweave.errors import BackboneOut, BadInput, EngineFault
 from taskweave.pool.pool import Pool, excerpt, week_digest
 from taskweave.pool.search import Query
-from taskweave.pool.tables import COLUMNS, PRIMARY_KEY, TABLES
+from taskweave.pool.tables import COLUMNS, PRIMARY_KEY, TABLES, TOLD
 from tests import pool_rows as rows
+from tests import tables_lock
 
 
 @pytest.fixture
@@ -46,6 +47,23 @@ def test_the_tables_hold_the_promised_columns_in_the_promised_order() -> None:
     assert [table for table, *_ in promised] == list(TABLES)
     for table, *columns in promised:
         assert set(columns) <= set(COLUMNS[table]), table
+
+
+def test_what_a_run_is_told_of_the_tables_is_what_is_declared() -> None:
+    assert TOLD.read_text(encoding="utf-8") == tables_lock.text(), "run python -m tests.tables_lock"
+
+
+def test_a_pool_is_written_and_read_without_loading_what_declares_its_tables(tmp_path: Path) -> None:
+    used = f"""
+import sys
+from pathlib import Path
+from taskweave.pool.pool import Pool
+with Pool.create(Path({str(tmp_path / "run.db")!r})) as pool:
+    pool.write_week(1, "", [("uses", {{"result": "r", "used": "u", "kind": "result", "how": "merged"}})])
+    print(len(list(pool.rows("uses"))), {{"sqlalchemy", "sqlmodel"}} & sys.modules.keys())
+"""
+    done = subprocess.run([sys.executable, "-c", used], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "set()"]
 
 
 def test_rows_come_back_as_dicts_sorted_by_primary_key_with_their_types(pool: Pool) -> None:

@@ -7,25 +7,21 @@ it hands out no sessions and no SQL.  It refuses to know the journal, backbones 
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import Connection, Select, create_engine, select
-from sqlalchemy.dialects.sqlite import Insert, insert
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
-from sqlalchemy.pool import StaticPool
-
 from taskweave.errors import BackboneOut, BadInput, EngineFault
 from taskweave.pool import files
 from taskweave.pool.search import CREATE, Index, Query
-from taskweave.pool.tables import COLUMNS, PRIMARY_KEY, SCHEMA, TABLES, WALL_CLOCK, PoolTable, Row, completed, storable, table_named
+from taskweave.pool.tables import COLUMNS, LAYOUTS, PRIMARY_KEY, TABLES, WALL_CLOCK, Layout, Row, storable, table_named
 from taskweave.pool.trace import BREADTH, DEPTH, Trace, trace
 from taskweave.records import Dependency, Json, canonical
 
@@ -33,10 +29,14 @@ _CUT = " […]"
 # Follows from the declarations, so that nobody can forget to raise it.
 _VERSION = zlib.crc32(canonical([CREATE, COLUMNS, PRIMARY_KEY]).encode()) & 0x7FFFFFFF
 
-
 _DEPENDENCY = """
     SELECT results.id, results.title, results.artifact, results.content, results.agent, agents.role, agents.name
     FROM results LEFT JOIN agents ON agents.id = results.agent WHERE results.id = ?
+"""
+_DOCUMENT = ("id", "task", "title", "content", "kind", "role", "department", "goals")
+_DOCUMENTS = """
+    SELECT results.id, results.task, results.title, results.content, results.artifact, agents.role, agents.department, tasks.goals
+    FROM results LEFT JOIN agents ON agents.id = results.agent LEFT JOIN tasks ON tasks.id = results.task WHERE results.id = ?
 """
 
 
@@ -50,22 +50,12 @@ class Pool:
         self._file = path.stat()
         self._building: Path | None = None  # where it is built while `path` still holds what it will replace
         self._awaited: frozenset[int] = frozenset()  # the weeks that are there
-        self._connect(raw)
+        self._raw = raw
         self._titles: dict[str, dict[str, str]] | None = None  # agent -> result -> title
         self._index: Index
         self.writes = 0  # weeks written since it was opened: what was read before is stale when this has grown
 
     # ------------------------------------------------------------ opening
-    def _connect(self, raw: sqlite3.Connection) -> None:
-        self._raw = raw
-        self._engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
-        self._db: Connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-
-    def _disconnect(self) -> None:
-        self._db.close()
-        self._engine.dispose()
-        self._raw.close()
-
     @classmethod
     def create(cls, path: Path) -> Pool:
         """An empty run.db.
@@ -84,10 +74,10 @@ class Pool:
         raw = files.create(place)
         try:
             pool = cls(place, raw, writable=True)
-            PoolTable.metadata.create_all(pool._db)
-            raw.executescript(CREATE + "CREATE TABLE weeks (week INTEGER PRIMARY KEY, digest TEXT NOT NULL);")
+            made = [statement for table in LAYOUTS.values() for statement in table.create]
+            raw.executescript(";\n".join([*made, CREATE, "CREATE TABLE weeks (week INTEGER PRIMARY KEY, digest TEXT NOT NULL);"]))
             files.stamp(raw, _VERSION)
-        except (sqlite3.OperationalError, OperationalError) as error:
+        except sqlite3.OperationalError as error:
             raw.close()
             raise files.unwritable(place, error) from error
         pool.path, pool._building, pool._awaited = path, beside if awaited else None, awaited
@@ -111,7 +101,7 @@ class Pool:
         return pool
 
     def close(self) -> None:
-        self._disconnect()
+        self._raw.close()
         if self._building is not None:
             with suppress(OSError):
                 files.remove(self._building)
@@ -131,8 +121,8 @@ class Pool:
     def _put_in_place(self, built: Path) -> None:
         """Let what was built beside an older run.db take its place."""
         files.leave_wal(self._raw)
-        self._disconnect()
-        self._connect(files.put_in_place(built, self.path))
+        self._raw.close()
+        self._raw = files.put_in_place(built, self.path)
         self._building, self._index = None, Index(self._raw)
 
     # ------------------------------------------------------------ writing
@@ -144,13 +134,13 @@ class Pool:
         """
         by_table: dict[str, list[dict[str, Json]]] = defaultdict(list)
         for table, values in rows:
-            if table not in SCHEMA:
+            if table not in LAYOUTS:
                 raise EngineFault(f"there is no table {table!r}; tables: {', '.join(TABLES)}")
             by_table[table].append(values)
-        full = {table: completed(table, by_table[table]) for table in TABLES if table in by_table}
+        full = {table: layout.completed(by_table[table]) for table, layout in LAYOUTS.items() if table in by_table}
         with self._transaction():
             for table, complete in full.items():
-                self._insert(table, complete)
+                self._insert(LAYOUTS[table], complete)
             results = full.get("results", [])
             self._index.add(week, self._documents([row["id"] for row in results if row["subtask"] is None]))
             self._raw.execute("INSERT OR REPLACE INTO weeks VALUES (?, ?)", (week, digest))
@@ -170,29 +160,23 @@ class Pool:
         except BaseException as error:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
-            if isinstance(error, OperationalError | sqlite3.OperationalError) and "full" in str(error):
+            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
                 raise BackboneOut(f"{self.path}: the disk is full. Free some space, then `taskweave resume` this run") from error
             raise
 
-    def _insert(self, table: str, rows: Sequence[Mapping[str, Json]]) -> None:
+    def _insert(self, table: Layout, rows: Sequence[Mapping[str, Json]]) -> None:
+        stored = table.stored(rows)
         try:
-            self._db.execute(_UPSERTS[table], rows)
+            self._raw.executemany(table.upsert, stored)
         except UnicodeEncodeError:
-            self._db.execute(_UPSERTS[table], [{k: storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows])
-        except IntegrityError as error:
-            raise EngineFault(f"a row of table {table!r} cannot be stored: {error.orig}") from error
+            self._raw.executemany(table.upsert, [[storable(v) if isinstance(v, str) else v for v in values] for values in stored])
+        except sqlite3.IntegrityError as error:
+            raise EngineFault(f"a row of table {table.name!r} cannot be stored: {error}") from error
 
     def _documents(self, ids: Sequence[str]) -> list[dict[str, Json]]:
-        results, agents, tasks = SCHEMA["results"].c, SCHEMA["agents"].c, SCHEMA["tasks"].c
-        joined = (
-            SCHEMA["results"].outerjoin(SCHEMA["agents"], agents.id == results.agent).outerjoin(SCHEMA["tasks"], tasks.id == results.task)
-        )
-        columns = (results.id, results.task, results.title, results.content, results.artifact.label("kind"), agents.role, agents.department)
-        found: dict[str, dict[str, Json]] = {}
-        for chunk in _chunks([storable(i) for i in ids]):
-            query = select(*columns, tasks.goals).select_from(joined).where(results.id.in_(chunk))
-            found |= {row.id: {**row._mapping, "goals": row.goals or []} for row in self._db.execute(query)}
-        return [found[storable(i)] for i in dict.fromkeys(ids)]
+        """What is indexed of results, each once."""
+        found = [self._raw.execute(_DOCUMENTS, (identifier,)).fetchone() for identifier in dict.fromkeys(map(storable, ids))]
+        return [{**dict(zip(_DOCUMENT, row, strict=True)), "goals": json.loads(row[-1] or "[]") or []} for row in found]
 
     # ------------------------------------------------------------ questions
     def search(self, query: Query, k: int = 3) -> list[str]:
@@ -224,8 +208,7 @@ class Pool:
         """Titles of each agent's own results, of subtasks and merged ones, in the order of writing; agents without any are absent."""
         if self._titles is None:
             self._titles = {}
-            results = SCHEMA["results"].c
-            for row in self._raw.execute(f"SELECT agent, id, title FROM {results.id.table.name} ORDER BY rowid"):
+            for row in self._raw.execute("SELECT agent, id, title FROM results ORDER BY rowid"):
                 self._titles.setdefault(row[0], {})[row[1]] = row[2]
         return {agent: tuple(titles.values()) for agent, titles in self._titles.items()}
 
@@ -239,29 +222,31 @@ class Pool:
 
         Raises BadInput for a table or column that is not there.
         """
-        declared = table_named(table)
-        unknown = sorted(where.keys() - set(COLUMNS[table]))
+        layout = table_named(table)
+        unknown = sorted(where.keys() - set(layout.columns))
         if unknown:
-            raise BadInput(f"Table {table!r} has no column {unknown[0]!r}. Columns: {', '.join(COLUMNS[table])}")
-        query = select(declared).where(*(declared.c[name] == value for name, value in where.items()))
-        return self._stream(query.order_by(*(declared.c[name] for name in PRIMARY_KEY[table])))
+            raise BadInput(f"Table {table!r} has no column {unknown[0]!r}. Columns: {', '.join(layout.columns)}")
+        return self._stream(layout, where)
 
-    def _stream(self, query: Select[tuple[Json, ...]]) -> Iterator[dict[str, Json]]:
+    def _stream(self, table: Layout, where: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
+        conditions = [table.compared(name, value) for name, value in where.items()]
+        asked = f" WHERE {' AND '.join(condition for condition, _ in conditions)}" if conditions else ""
+        query = f"SELECT {_quoted(table.columns)} FROM {table.name}{asked} ORDER BY {_quoted(table.primary_key)}"
         try:
-            for row in self._db.execute(query, execution_options={"yield_per": 1000}):
-                yield dict(row._mapping)
-        except (DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
-            raise files.damaged(self.path, getattr(error, "orig", error)) from error
+            for values in self._raw.execute(query, [value for _, given in conditions for value in given]):
+                yield table.read(values)
+        except (sqlite3.DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
+            raise files.damaged(self.path, error) from error
 
     def one(self, table: str, key: Json) -> dict[str, Json] | None:
         """The row with that first primary-key value; of several (revisions) the last.  None where there is none."""
-        found = list(self.rows(table, **{PRIMARY_KEY[table_named(table).name][0]: key}))
+        found = list(self.rows(table, **{table_named(table).primary_key[0]: key}))
         return found[-1] if found else None
 
     def ids(self, table: str) -> list[str]:
         """The distinct first primary-key values of a table, sorted."""
-        key = table_named(table).c[PRIMARY_KEY[table][0]]
-        return list(self._db.execute(select(key).distinct().order_by(key)).scalars())
+        key = _quoted(table_named(table).primary_key[:1])
+        return [identifier for (identifier,) in self._raw.execute(f"SELECT DISTINCT {key} FROM {table} ORDER BY {key}")]
 
     def trace(self, identifier: str, *, depth: int = DEPTH, breadth: int = BREADTH) -> Trace:
         """What a result, task, subtask, state or incident rests on and what rests on it, walked `depth` links, `breadth` wide.
@@ -294,7 +279,7 @@ class Pool:
                 if not self._is_in_place():
                     raise BadInput(f"{self.path}: was rebuilt at this moment. Ask again")
             yield
-        except (sqlite3.DatabaseError, DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
             if self._writable:
                 raise
             raise files.damaged(self.path, error) from error
@@ -330,20 +315,8 @@ class Pool:
         return state.hexdigest()
 
 
-def _upsert(table: str) -> Insert:
-    statement = insert(SCHEMA[table])
-    others = [name for name in COLUMNS[table] if name not in PRIMARY_KEY[table]]
-    # An update in place, not OR REPLACE: a rewritten result keeps its place in the order of writing.
-    if not others:
-        return statement.on_conflict_do_nothing(index_elements=PRIMARY_KEY[table])
-    return statement.on_conflict_do_update(index_elements=PRIMARY_KEY[table], set_={name: statement.excluded[name] for name in others})
-
-
-_UPSERTS = {table: _upsert(table) for table in TABLES}
-
-
-def _chunks(ids: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
-    return (ids[at : at + size] for at in range(0, len(ids), size))
+def _quoted(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
 
 
 def week_digest(previous: str, rows: Sequence[Row]) -> str:
