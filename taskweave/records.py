@@ -5,8 +5,9 @@ Nothing here computes, reads or writes.  Greek letters of the paper stand in the
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -27,7 +28,13 @@ def canonical(value: Json) -> str:
     return _CANONICAL.encode(value)
 
 
-_SCHEMAS: dict[int, tuple[Mapping[str, Json], str]] = {}  # a schema object, kept alive by standing here, and its text
+def text_digest(text: str) -> str:
+    """sha256 of a text, in hex: what stands for it in keys, and what the journal keeps it under."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# A schema object, kept alive by standing here, its text and the text's digest: thousands of requests share one.
+_SCHEMAS: dict[int, tuple[Mapping[str, Json], str, str]] = {}
 
 
 # ---------------------------------------------------------------- planning (Sec. 3.2)
@@ -173,25 +180,43 @@ class Request:
     backbone: str
     seed: int = 0
 
-    def logical(self) -> str:
-        """The part that an outcome depends on, in the form that is hashed into the journal's key."""
-        sampling = canonical({name: getattr(self.sampling, name) for name in Sampling.__slots__})
-        # In the order of the keys, as `canonical` would write it; the schema is the same for thousands of requests.
-        return (
-            f'{{"backbone":{canonical(self.backbone)},"messages":{canonical(self.messages)},"sampling":{sampling},'
-            f'"schema":{self.schema_text()},"seed":{self.seed}}}'
+    def logical(self, texts: Sequence[str] | None = None) -> str:
+        """The part that an outcome depends on, in the form that is hashed into the journal's key.
+
+        Digests stand for the messages' texts and for the schema; `texts` are the former, where they are known already.
+        """
+        marks = texts if texts is not None else self.text_digests()
+        return canonical(
+            {
+                "backbone": self.backbone,
+                "messages": [[role, mark] for (role, _), mark in zip(self.messages, marks, strict=True)],
+                "sampling": [self.sampling.temperature, self.sampling.max_tokens],
+                "schema": self.schema_digest(),
+                "seed": self.seed,
+            }
         )
+
+    def text_digests(self) -> tuple[str, ...]:
+        """The digests of the messages' texts, in their order."""
+        return tuple(text_digest(text) for _, text in self.messages)
 
     def schema_text(self) -> str:
         """The schema in canonical form, "null" where there is none."""
-        if self.schema is None:
-            return "null"
+        return "null" if self.schema is None else self._schema()[1]
+
+    def schema_digest(self) -> str | None:
+        """The digest of the schema's text; None where there is no schema."""
+        return None if self.schema is None else self._schema()[2]
+
+    def _schema(self) -> tuple[Mapping[str, Json], str, str]:
+        assert self.schema is not None
         known = _SCHEMAS.get(id(self.schema))
         if known is None or known[0] is not self.schema:
             if len(_SCHEMAS) >= 4096:
                 _SCHEMAS.clear()
-            known = _SCHEMAS[id(self.schema)] = (self.schema, canonical(self.schema))
-        return known[1]
+            text = canonical(self.schema)
+            known = _SCHEMAS[id(self.schema)] = (self.schema, text, text_digest(text))
+        return known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

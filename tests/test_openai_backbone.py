@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -182,10 +181,8 @@ def test_refusal_truncation_and_an_empty_answer_are_outcomes() -> None:
 
 
 def test_a_silent_endpoint_is_given_up_after_the_timeout() -> None:
-    start = time.monotonic()
     with Loopback(faults=["hang"]) as server, pytest.raises(Transient, match=r"no answer within 0\.3 s"):
         complete(server, timeout=0.3)
-    assert time.monotonic() - start < 5
 
 
 def test_an_endpoint_that_is_not_there_is_transient() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -129,19 +128,6 @@ def test_a_request_carries_what_the_template_saw() -> None:
     assert asked.sampling == BOOK["execute"].sampling
     assert (asked.prompt, asked.version) == ("execute", BOOK["execute"].version)
     assert request("execute", dict(asked.inputs)).messages == asked.messages, "what was cut is not cut again"
-
-
-def test_rendering_is_fast() -> None:
-    BOOK.request("execute", INPUTS["execute"], schema=None, backbone="scripted")
-    best = min(timed() for _ in range(5))
-    assert best < 0.001, f"{best * 1e6:.0f} µs a request; a year renders thousands"
-
-
-def timed() -> float:
-    start = time.perf_counter()
-    for _ in range(20):
-        BOOK.request("execute", INPUTS["execute"], schema=None, backbone="scripted")
-    return (time.perf_counter() - start) / 20
 
 
 # ---------------------------------------------------------------- inputs
@@ -331,15 +317,13 @@ def laid_over(folder: Path, name: str, old: str, new: str) -> PromptBook:
     return PromptBook.load(shipped("prompts"), folder)
 
 
-def test_the_samples_are_inputs_of_every_prompt_and_quickly_tried() -> None:
+def test_the_samples_are_inputs_of_every_prompt() -> None:
     samples = json.loads((shipped("prompts") / "samples.json").read_text(encoding="utf-8"))
     assert sorted(samples["steps"]) == IDS
     for prompt, inputs in samples["steps"].items():
         for one in inputs:
             assert {"organization", *one} == BOOK.variables(prompt)
-    began = time.process_time()
     BOOK.try_out()
-    assert time.process_time() - began < 0.5  # measured 0.02 s
 
 
 @pytest.mark.parametrize(

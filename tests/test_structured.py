@@ -214,14 +214,33 @@ def test_a_value_that_code_changed_is_a_repaired_one() -> None:
     assert asked(Script("no", "no")).with_value("x", ["n"]).quality == "fallback"
 
 
-def test_the_logical_form_is_canonical_json() -> None:
-    import json
+def test_the_logical_request_tells_apart_all_that_an_outcome_depends_on_and_nothing_else() -> None:
+    from dataclasses import replace
 
-    from taskweave.records import Request, Sampling, canonical
+    from taskweave.records import Request, Sampling
 
     request = Request(
-        prompt="p", version=1, inputs={}, messages=(("user", 'quoted "ü"'),), schema={"b": 1, "a": [2]},
+        prompt="p", version=1, inputs={}, messages=(("system", "s"), ("user", 'quoted "ü"')), schema={"b": 1, "a": [2]},
         sampling=Sampling(temperature=0.5, max_tokens=9), backbone="scripted", seed=7,
     )  # fmt: skip
-    assert canonical(json.loads(request.logical())) == request.logical()
-    assert json.loads(request.logical())["schema"] == {"a": [2], "b": 1}
+    other = [
+        replace(request, messages=(("system", "s"), ("user", 'quoted "u"'))),
+        replace(request, messages=(("user", "s"), ("user", 'quoted "ü"'))),
+        replace(request, messages=(("user", 'quoted "ü"'), ("system", "s"))),
+        replace(request, messages=(("system", 's"]["user'), ("user", 'quoted "ü"'))),
+        replace(request, schema={"b": 1, "a": [3]}),
+        replace(request, schema=None),
+        replace(request, sampling=Sampling(temperature=0.6, max_tokens=9)),
+        replace(request, sampling=Sampling(temperature=0.5, max_tokens=8)),
+        replace(request, backbone="openai:m"),
+        replace(request, seed=8),
+    ]
+    assert len({request.logical(), *(changed.logical() for changed in other)}) == 1 + len(other)
+    same = [
+        replace(request, prompt="q"),
+        replace(request, version=2),
+        replace(request, inputs={"a": 1}),
+        replace(request, schema={"a": [2], "b": 1}),
+    ]
+    assert {changed.logical() for changed in same} == {request.logical()}
+    assert request.logical(request.text_digests()) == request.logical()

@@ -8,7 +8,6 @@ Nothing here knows what a work does with an outcome; rows of a run that people r
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import sqlite3
@@ -24,7 +23,7 @@ from taskweave.engine.promises import Ask
 from taskweave.engine.reader import Injection, JournalReader
 from taskweave.engine.store import Transaction, damaged, leave_wal, legible, named, named_trouble, open_for_writing
 from taskweave.errors import BadInput, DiskFull, Divergence, RunRefused
-from taskweave.records import Json, Request, canonical
+from taskweave.records import Json, Request, canonical, text_digest
 
 __all__ = ["Ended", "Injection", "Journal", "JournalReader", "Landed", "Outcome"]
 
@@ -70,7 +69,7 @@ class Journal:
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
         self._db = open_for_writing(path, create=create)
-        self._texts: set[bytes] = set()
+        self._texts: set[str] = set()
         self._outer: Transaction | None = None
         with named_trouble(path):
             self.lost = self._count("SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends)")
@@ -264,33 +263,41 @@ class Journal:
     def _count(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
 
-    def _write_requests(self, asks: Sequence[Ask]) -> set[bytes]:
-        """What was asked, texts once each.  Returns the texts added, to be remembered when the transaction has held."""
-        texts: dict[bytes, str] = {}
+    def _write_requests(self, asks: Sequence[Ask]) -> set[str]:
+        """What was asked, texts once each.  Returns the digests of those added, to be remembered when the transaction has held."""
+        texts: dict[str, str] = {}
         self._db.executemany(
             "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [self._request_row(ask, texts) for ask in asks]
         )
         self._db.executemany(
-            "INSERT OR IGNORE INTO texts(hash, body) VALUES (?, ?)",
-            [(mark.hex(), zlib.compress(text.encode(), 1)) for mark, text in texts.items()],
+            "INSERT OR IGNORE INTO texts(hash, body) VALUES (?, ?)", [(mark, _packed(text)) for mark, text in texts.items()]
         )
         return set(texts)
 
-    def _request_row(self, ask: Ask, texts: dict[bytes, str]) -> tuple[str | int | None, ...]:
+    def _request_row(self, ask: Ask, texts: dict[str, str]) -> tuple[str | int | None, ...]:
         place = (ask.key, ask.site, ask.ordinal, ask.draw, ask.kind)
         request = ask.request
         if request is None:
-            return (*place, None, None, None, None, None, None, canonical([["question", self._store(ask.question, texts)]]))
-        messages = canonical([[role, self._store(text, texts)] for role, text in request.messages])
-        schema = None if request.schema is None else self._store(request.schema_text(), texts)
-        sampling = _sampling(request)
-        return (*place, request.prompt, request.version, request.backbone, request.seed, sampling, schema, messages)
+            mark = text_digest(ask.question)
+            self._add(texts, mark, ask.question)
+            return (*place, None, None, None, None, None, None, canonical([["question", mark]]))
+        marks = ask.texts or request.text_digests()
+        for mark, (_, text) in zip(marks, request.messages, strict=True):
+            self._add(texts, mark, text)
+        if (schema := request.schema_digest()) is not None:
+            self._add(texts, schema, request.schema_text())
+        messages = canonical([[role, mark] for mark, (role, _) in zip(marks, request.messages, strict=True)])
+        return (*place, request.prompt, request.version, request.backbone, request.seed, _sampling(request), schema, messages)
 
-    def _store(self, text: str, texts: dict[bytes, str]) -> str:
-        mark = hashlib.sha256(text.encode()).digest()
+    def _add(self, texts: dict[str, str], mark: str, text: str) -> None:
         if mark not in self._texts:
             texts[mark] = text
-        return mark.hex()
+
+
+def _packed(text: str) -> bytes:
+    """zlib's format, with a window that fits a prompt: setting up the default one took longer than filling it."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 12, 7)
+    return packer.compress(text.encode()) + packer.flush()
 
 
 def _sampling(request: Request) -> str:

@@ -79,6 +79,7 @@ class Ask:
     draw: int
     kind: str
     request: Request | None = None
+    texts: tuple[str, ...] = ()  # digests of the request's texts
     question: str = ""
     answer: Callable[[], Json] | None = None
     work: Work | None = None
@@ -116,8 +117,9 @@ class Context:
         if self._request_seed is None:
             self._request_seed = request_seed(self._seed, self.site, self.draw)
         seeded = replace(request, seed=self._request_seed)
-        ask = self._ask(COMPLETE, seeded.logical())
-        ask.request = seeded
+        texts = seeded.text_digests()
+        ask = self._ask(COMPLETE, seeded.logical(texts))
+        ask.request, ask.texts = seeded, texts
         completion, self.latency = await ask
         answer: Completion = completion
         return answer
@@ -131,8 +133,9 @@ class Context:
             raise EngineFault(f"{self.site!r} looks something up ({kind!r}) but was launched without `reads=` a closed week")
         if kind == COMPLETE:
             raise EngineFault(f"{self.site!r}: the kind {COMPLETE!r} belongs to completions; give the look-up another")
-        ask = self._ask(kind, canonical(question))
-        ask.question, ask.answer = canonical(question), answer
+        asked = canonical(question)
+        ask = self._ask(kind, asked)
+        ask.question, ask.answer = asked, answer
         found, self.latency = await ask
         return found
 

@@ -173,8 +173,6 @@ class JournalReader:
 
     def inputs(self) -> dict[str, str]:
         """Digests of what the run works from, by name; empty before its first start."""
-        if not self._rows("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'inputs'"):
-            return {}  # begun before there was such a table
         return dict(self._rows("SELECT name, digest FROM inputs ORDER BY rowid"))
 
     def weeks(self) -> list[ClosedWeek]:

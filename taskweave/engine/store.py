@@ -17,12 +17,10 @@ from types import TracebackType
 from taskweave.errors import BadInput, DiskFull
 
 APPLICATION_ID = 0x54574A31  # "TWJ1", shown by `file journal.db`
-VERSION = 1
+VERSION = 2
 WAIT_SECONDS = 30.0
 
 _AT = "at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))"
-# Journals of format 1 were begun without this table: it is added when they are opened for writing.
-_INPUTS = "CREATE TABLE IF NOT EXISTS inputs(name TEXT PRIMARY KEY, digest TEXT NOT NULL);"
 _SCHEMA = f"""
 CREATE TABLE outcomes(key TEXT PRIMARY KEY, site TEXT NOT NULL, ordinal INTEGER NOT NULL, draw INTEGER NOT NULL, kind TEXT NOT NULL,
     value TEXT NOT NULL, cost REAL, inherited INTEGER NOT NULL DEFAULT 0,
@@ -38,7 +36,7 @@ CREATE TABLE injections(id TEXT PRIMARY KEY, tick INTEGER NOT NULL, payload TEXT
 CREATE INDEX injections_by_tick ON injections(tick);
 CREATE TABLE rejected(seq INTEGER PRIMARY KEY, name TEXT NOT NULL, why TEXT NOT NULL, tick INTEGER NOT NULL);
 CREATE TABLE weeks(week INTEGER PRIMARY KEY, digest TEXT NOT NULL, facts TEXT NOT NULL, {_AT});
-{_INPUTS}
+CREATE TABLE inputs(name TEXT PRIMARY KEY, digest TEXT NOT NULL);
 CREATE TABLE stops(seq INTEGER PRIMARY KEY, session INTEGER NOT NULL, why TEXT NOT NULL, cause TEXT NOT NULL, week INTEGER NOT NULL, {_AT});
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
@@ -68,7 +66,6 @@ def open_for_writing(path: Path, *, create: bool) -> sqlite3.Connection:
             else:
                 _check_version(db, path)
                 _check_pages(db, path)
-                db.execute(_INPUTS)
             # WAL needs memory shared by all who open the file; across a network each would see its own.
             db.execute("PRAGMA journal_mode=" + ("DELETE" if on_network_file_system(path) else "WAL"))
             db.execute("PRAGMA synchronous=FULL")
