@@ -7,8 +7,10 @@ text, "… and 4 more" ends a list of strings, and a list of records tells the n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from bisect import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate
 from typing import NamedTuple
 
 from taskweave.records import Json, canonical
@@ -66,12 +68,35 @@ def cut_list(items: Sequence[str], most: int) -> list[str]:
     return [*kept, _more(rest)] if rest else kept
 
 
+class Kept(dict[str, Json]):
+    """A mapping that is never changed once it is made: what was cut and rendered of it is remembered with it.  A copy is a plain dict."""
+
+    __slots__ = ("fitted", "rendered")
+
+    def __init__(self, value: Mapping[str, Json]) -> None:
+        super().__init__(value)
+        self.fitted: dict[int, Kept] = {}  # by tokens
+        self.rendered: dict[object, str] = {}  # by template
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Json]]]:
+        return dict, (dict(self),)
+
+    def fit(self, most: int) -> Kept:
+        """`fit`, done once."""
+        if most not in self.fitted:
+            fitted = fit(dict(self), most)
+            self.fitted[most] = self if fitted == self else Kept(fitted)
+        return self.fitted[most]
+
+
 def fit(value: Json, most: int) -> Json:
     """`value` within about `most` tokens, cut in three steps, each only as far as needed and only where the one before is not enough.
 
     Its longest strings are shortened, all to one length; then its longest lists of strings, all to one size; then its lists of
     records, all to one number of items, never below one.  Ids and names stay whole.  A value that fits is returned as it is.
     """
+    if isinstance(value, Kept):
+        return value.fit(most)
     if _size(value) <= 4 * most:
         return value
     if isinstance(value, str):
@@ -102,11 +127,12 @@ def _fitted(cached: _Cached, most: int) -> Json:
     value, room = cached.value, 4 * most
     limits = _extent(value)
     for which, floor in enumerate((_FLOOR, _FLOOR, 1)):
+        bound = partial(_bound, value) if which else _bound_of_texts(value)
         # The greatest limit of this kind that fits; its floor, and on to the next kind, where none does.
         low, high = floor, max(limits[which], floor)
         while low < high:
             middle = (low + high + 1) // 2
-            fits = _bound(value, _with(limits, which, middle)) <= room
+            fits = bound(_with(limits, which, middle)) <= room
             low, high = (middle, high) if fits else (low, middle - 1)
         limits = _with(limits, which, low)
         if _size(shrunk := _shrunk(value, limits)) <= room:
@@ -162,8 +188,8 @@ def _is_texts(value: Sequence[Json]) -> bool:
 def _bound(value: Json, limits: _Limits) -> int:
     """What `_size(_shrunk(value, limits))` is at most, without cutting anything."""
     if isinstance(value, str):
-        size = len(value) if value.isascii() else len(value.encode())
-        return _LEAF + (size if size <= limits.text or (size <= _NAME and " " not in value) else limits.text)
+        size = _bytes(value)
+        return _LEAF + (size if size <= limits.text or _is_name(value) else limits.text)
     if isinstance(value, dict):
         return sum(_bound(part, limits) for part in value.values())
     if not isinstance(value, (list, tuple)):
@@ -174,11 +200,37 @@ def _bound(value: Json, limits: _Limits) -> int:
     return kept + 2 * _LEAF * (len(value) > limits.records)
 
 
+def _bound_of_texts(value: Json) -> Callable[[_Limits], int]:
+    """`_bound` of a value for limits that leave every list whole, from the sizes of the strings that can be cut."""
+    sizes = sorted(_bytes(text) for text in _texts(value) if not _is_name(text))
+    below = [0, *accumulate(sizes)]
+    rest = _size(value) - below[-1]
+
+    def bound(limits: _Limits) -> int:
+        short = bisect(sizes, limits.text)
+        return rest + below[short] + (len(sizes) - short) * limits.text
+
+    return bound
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Every string in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _is_name(text: str) -> bool:
+    """Whether a string stays whole whatever its limit."""
+    return " " not in text and _bytes(text) <= _NAME
+
+
 def _shrunk(value: Json, limits: _Limits) -> Json:
     """`value` with nothing in it over the limits."""
     if isinstance(value, str):
-        size = _bytes(value)
-        return value if size <= limits.text or (size <= _NAME and " " not in value) else cut(value, limits.text // 4)
+        return value if _bytes(value) <= limits.text or _is_name(value) else cut(value, limits.text // 4)
     if isinstance(value, dict):
         return {key: _shrunk(part, limits) for key, part in value.items()}
     if not isinstance(value, (list, tuple)):

@@ -16,17 +16,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.runtime import LoopContext
 
+from taskweave.cutting import Kept
 from taskweave.errors import Problem, PromptInvalid
 from taskweave.records import Json, Sampling
 
 USER = "=== user"
+STEADY = "organization"  # the input with which most prompts begin, the same all year
 LONGEST = 1_000_000  # characters of one message
 _NUMBER = (int, float)
 _HEAD: dict[str, type | tuple[type, ...]]
@@ -61,6 +63,7 @@ def _more(items: Sequence[Json]) -> str:
     return f"- … and {rest} more" if rest else ""
 
 
+_SETTING: tuple[type[nodes.Node], ...] = (nodes.Assign, nodes.AssignBlock, nodes.Macro, nodes.CallBlock)
 _ATTRIBUTE = re.compile(r"has no (?:attribute|element) '([^']+)'")
 _OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more}
 
@@ -110,13 +113,51 @@ def _environment() -> _Templates:
     return _Templates()
 
 
+class Section(NamedTuple):
+    """A piece of a message.  A steady one uses no input but STEADY: what it renders to is remembered with what is kept of that."""
+
+    template: Template
+    steady: bool
+
+    def render(self, inputs: Mapping[str, Json]) -> str:
+        if not self.steady or not isinstance(kept := inputs[STEADY], Kept):
+            return self.template.render(inputs)
+        if self.template not in kept.rendered:
+            kept.rendered[self.template] = self.template.render(inputs)
+        return kept.rendered[self.template]
+
+
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> tuple[Template, frozenset[str]]:
+def _compiled(text: str) -> tuple[tuple[Section, ...], frozenset[str]]:
     """The template of a text and the variables that it uses: a run loads its prompts twice, when it is made and when it is driven."""
     environment = _environment()
-    environment.undeclared.clear()
-    template = environment.from_string(text)
-    return template, frozenset(environment.undeclared)
+    sections, variables = [], set[str]()
+    for part in _parted(environment.parse(text)):
+        environment.undeclared.clear()
+        template = environment.from_string(part)
+        sections.append(Section(template, environment.undeclared == {STEADY}))
+        variables |= environment.undeclared
+    return tuple(sections), frozenset(variables)
+
+
+def _parted(whole: nodes.Template) -> list[nodes.Template]:
+    """The beginning that names nothing but STEADY, and the rest; one whole where a text sets variables, which both may use."""
+    pieces: list[nodes.Node] = []
+    for node in whole.body:
+        pieces += (nodes.Output([part], lineno=part.lineno) for part in node.nodes) if isinstance(node, nodes.Output) else [node]
+    first = next((place for place, piece in enumerate(pieces) if _names(piece) - {STEADY}), len(pieces))
+    if any(map(whole.find, _SETTING)) or not any(map(_names, pieces[:first])):
+        return [whole]
+    parts = [nodes.Template(part, lineno=1) for part in (pieces[:first], pieces[first:]) if part]
+    for part in parts:
+        part.set_environment(_environment())
+    return parts
+
+
+def _names(node: nodes.Node) -> set[str]:
+    """The names in a piece of a template that it does not set itself."""
+    names = list(node.find_all(nodes.Name))
+    return {name.name for name in names} - {name.name for name in names if name.ctx == "store"}
 
 
 # ---------------------------------------------------------------- one file
@@ -133,7 +174,7 @@ class Prompt:
     digest: str
     file: str
     text: str
-    parts: tuple[tuple[str, Template, int], ...]  # (role, template, lines of the file before it)
+    parts: tuple[tuple[str, tuple[Section, ...], int], ...]  # (role, its sections, lines of the file before it)
 
     def render(self, inputs: Mapping[str, Json]) -> tuple[tuple[str, str], ...]:
         """The messages for inputs that are already cut.
@@ -141,9 +182,9 @@ class Prompt:
         Raises PromptInvalid with the line of a value that is not there, and for a text that is endless.
         """
         messages = []
-        for role, template, before in self.parts:
+        for role, sections, before in self.parts:
             try:
-                text = template.render(inputs).strip()
+                text = "".join(section.render(inputs) for section in sections).strip()
                 if len(text) > LONGEST:
                     raise ValueError(f"the text grows beyond {LONGEST:,} characters")
                 while "\n\n\n" in text:  # several times faster than a regular expression
@@ -271,7 +312,7 @@ class PromptFile:
                 self.wrong(self.budget_lines[str(name)], f"the budget of {name!r} must be a whole number of tokens above 0, not {most!r}")
         return head
 
-    def _body(self, lines: list[str], start: int) -> tuple[tuple[tuple[str, Template, int], ...], set[str] | None]:
+    def _body(self, lines: list[str], start: int) -> tuple[tuple[tuple[str, tuple[Section, ...], int], ...], set[str] | None]:
         """The templates, and the variables that they use."""
         splits = [n for n in range(start, len(lines)) if lines[n] == USER]
         if len(splits) != 1:
@@ -281,14 +322,14 @@ class PromptFile:
         parts, variables = [], set[str]()
         for role, first, last in (("system", start, splits[0]), ("user", splits[0] + 1, len(lines))):
             try:
-                template, undeclared = _compiled("\n".join(lines[first:last]))
+                sections, undeclared = _compiled("\n".join(lines[first:last]))
             except TemplateSyntaxError as trouble:
                 self.wrong(first + trouble.lineno, f"not a template: {trouble.message}")
                 return (), None
             except (TemplateError, RecursionError, MemoryError, OverflowError, ValueError, SyntaxError) as trouble:
                 self.wrong(None, f"not a template: {trouble}")
                 return (), None
-            parts.append((role, template, first))
+            parts.append((role, sections, first))
             variables |= undeclared
         return tuple(parts), variables
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from taskweave import cutting
 from taskweave.api import simulate
-from taskweave.cutting import fit, tokens
+from taskweave.cutting import Kept, fit, tokens
 from taskweave.errors import PromptInvalid
 from taskweave.prompts import PromptBook, cut, cut_list
 from taskweave.shipped import shipped
@@ -131,6 +131,32 @@ def test_a_request_carries_what_the_template_saw() -> None:
 
 
 # ---------------------------------------------------------------- inputs
+@pytest.mark.parametrize("prompt", IDS)
+def test_a_kept_organization_reads_as_any_other(prompt: str) -> None:
+    other = {**ORGANIZATION, "name": "Company B", "departments": ORGANIZATION["departments"][:1]}
+    for organization in (ORGANIZATION, other, {**ORGANIZATION, "description": "Long sentences. " * 200}):
+        kept = Kept(organization)
+        for _ in range(2):
+            assert request(prompt, {**INPUTS[prompt], "organization": kept}) == request(
+                prompt, {**INPUTS[prompt], "organization": organization}
+            )
+
+
+def test_a_copy_of_what_is_kept_can_be_changed() -> None:
+    kept = Kept(ORGANIZATION)
+    fit(kept, 50)
+    copied = copy.deepcopy(kept)
+    copied["name"] = "Company B"
+    assert kept == ORGANIZATION != copied
+
+
+def test_what_a_template_sets_at_its_beginning_is_known_to_its_end(tmp_path: Path) -> None:
+    body = "{{ organization.domain }}{% set called = organization.name %}, {{ date }}: {{ called }}\n=== user\n{{ organization.name }}"
+    (tmp_path / "merge.md").write_text(HEAD + body, encoding="utf-8")
+    system, _ = request("merge", {"organization": Kept(ORGANIZATION), "date": "today"}, PromptBook.load(tmp_path)).messages
+    assert system == ("system", "Software as a service, today: Company A")
+
+
 def test_a_missing_and_an_unused_input_are_named() -> None:
     inputs = {k: v for k, v in INPUTS["merge"].items() if k != "date"} | {"mood": "good"}
     with pytest.raises(PromptInvalid, match=r"merge\.md: it uses 'date', which this step is not given and it does not use 'mood'"):

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 PROPOSED = 0.5  # added where the agent has the proposed role
 TIE = 0.1  # matches that round to the same multiple of this are equal
@@ -26,38 +27,45 @@ class Matcher:
 
     def __init__(self, documents: Mapping[str, Iterable[str]]) -> None:
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in documents}
+        self._logs: dict[str, dict[str, float]] = {name: {} for name in documents}  # 1 + ln tf of each term
         self._df: Counter[str] = Counter()
+        self._idf: dict[str, float] = {}
         self._norms: dict[str, float] = {}
         for name, texts in documents.items():
             self.add(name, texts)
 
     def add(self, name: str, texts: Iterable[str]) -> None:
         """Append texts to the document of `name`."""
-        counts = self._counts[name]
-        for text in texts:
-            for term in terms(text):
-                if term not in counts:
-                    self._df[term] += 1
-                counts[term] += 1
-            self._norms.clear()
+        counts, added = self._counts[name], Counter(chain.from_iterable(map(terms, texts)))
+        if not added:
+            return
+        for term, count in added.items():
+            if term not in counts:
+                self._df[term] += 1
+                self._idf[term] = self._rarity(self._df[term])
+            counts[term] += count
+            self._logs[name][term] = 1 + math.log(counts[term])
+        self._norms.clear()
 
     def score(self, text: str, names: Sequence[str]) -> dict[str, float]:
         """Cosine of `text` with each named document, 0 to 1; a term weighs (1 + ln tf) · idf."""
-        query = {term: (1 + math.log(tf)) * self._idf(term) for term, tf in Counter(terms(text)).items()}
+        asked, unknown = Counter(terms(text)), self._rarity(0)
+        query = {term: (1 + math.log(tf)) * self._idf.get(term, unknown) for term, tf in asked.items()}
         length = math.sqrt(sum(weight * weight for weight in query.values()))
         return {name: self._dot(query, name) / (length * self._norm(name)) if length and self._norm(name) else 0.0 for name in names}
 
-    def _idf(self, term: str) -> float:
-        df = self._df.get(term, 0)
+    def _rarity(self, df: int) -> float:
+        """The idf of a term that so many documents have."""
         return math.log(1 + (len(self._counts) - df + 0.5) / (df + 0.5))
 
     def _dot(self, query: Mapping[str, float], name: str) -> float:
-        counts = self._counts[name]
-        return sum(weight * (1 + math.log(counts[term])) * self._idf(term) for term, weight in query.items() if term in counts)
+        logs, idf = self._logs[name], self._idf
+        return sum([weight * logs[term] * idf[term] for term, weight in query.items() if term in logs])
 
     def _norm(self, name: str) -> float:
         if name not in self._norms:
-            self._norms[name] = math.sqrt(sum(((1 + math.log(tf)) * self._idf(term)) ** 2 for term, tf in self._counts[name].items()))
+            idf = self._idf
+            self._norms[name] = math.sqrt(sum([(log * idf[term]) ** 2 for term, log in self._logs[name].items()]))
         return self._norms[name]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from taskweave.backbones.structured import Answered, ask
-from taskweave.cutting import fit
+from taskweave.cutting import Kept, fit
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.delegation import Delegation
@@ -43,26 +43,28 @@ class Setting:
         """The `organization` input of prompts."""
         if "organization" not in self._cache:
             org = self.org
-            self._cache["organization"] = {
-                "name": org.name,
-                "domain": org.domain,
-                "description": org.description,
-                "goals": [
-                    {
-                        "name": name,
-                        "text": goal.text,
-                        "kpi": goal.kpi,
-                        "target": goal.target,
-                        "by": goal.by.isoformat() if goal.by else None,
-                        "owner": goal.owner,
-                    }
-                    for name, goal in org.goals.items()
-                ],
-                "departments": [
-                    {"name": name, "head": department.head, "roles": [r.title for r in org.roles.values() if r.department == name]}
-                    for name, department in org.departments.items()
-                ],
-            }
+            self._cache["organization"] = Kept(
+                {
+                    "name": org.name,
+                    "domain": org.domain,
+                    "description": org.description,
+                    "goals": [
+                        {
+                            "name": name,
+                            "text": goal.text,
+                            "kpi": goal.kpi,
+                            "target": goal.target,
+                            "by": goal.by.isoformat() if goal.by else None,
+                            "owner": goal.owner,
+                        }
+                        for name, goal in org.goals.items()
+                    ],
+                    "departments": [
+                        {"name": name, "head": department.head, "roles": [r.title for r in org.roles.values() if r.department == name]}
+                        for name, department in org.departments.items()
+                    ],
+                }
+            )
         return self._cache["organization"]
 
     def goals(self) -> Json:
@@ -83,7 +85,7 @@ class Setting:
         key = f"{prompt}:role:{title}:{chr(0).join(named)}"
         if key not in self._cache:
             subjects = [*named, *(subject for subject in role["subjects"] if subject not in named)]
-            self._cache[key] = fit({**role, "subjects": subjects}, self.budget(prompt, "role"))
+            self._cache[key] = Kept(fit({**role, "subjects": subjects}, self.budget(prompt, "role")))
         return self._cache[key]
 
     def role(self, title: str) -> Json:
