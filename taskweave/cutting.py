@@ -41,12 +41,13 @@ def cut(text: str, most: int) -> str:
         return ""
     raw = text.encode()
     head = raw[:room].decode("utf-8", "ignore")
-    sentences = [m.end() for m in _END.finditer(text, 0, len(head) + 1) if m.end() <= len(head)]
-    if sentences and sentences[-1] >= 0.6 * len(head):
-        return head[: sentences[-1]].rstrip() + MARK
+    late = 0.6 * len(head)  # an end before this would leave too little
+    ends = [m.end() for m in _END.finditer(text, max(0, int(late) - 1), len(head) + 1) if late <= m.end() <= len(head)]
+    if ends:
+        return head[: ends[-1]].rstrip() + MARK
     if not text[len(head)].isspace():
         space = max(head.rfind(" "), head.rfind("\n"))
-        if space >= 0.6 * len(head):
+        if space >= late:
             head = head[:space]
     return head.rstrip(" \n\t,;:-–") + MARK
 

@@ -274,7 +274,9 @@ class PromptFile:
 
     def _head(self, text: str) -> dict[str, Any] | None:
         try:
-            node, head = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+            loader = yaml.SafeLoader(text)
+            node = loader.get_single_node()
+            head = loader.construct_document(node) if node is not None else None
         except (yaml.YAMLError, ValueError) as trouble:
             mark = getattr(trouble, "problem_mark", None)
             self.wrong(mark.line + 2 if mark else 1, f"the head is not YAML: {getattr(trouble, 'problem', None) or trouble}")

@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Generic, NoReturn, Protocol, TypeVar
 
-import json_repair
 from pydantic import ValidationError
 
 from taskweave.cutting import cut, tokens
@@ -206,6 +205,8 @@ def _object_within(text: str) -> tuple[Json, bool]:
         text = text.rstrip("` \t\r\n")
     if _is_open(text):
         raise Unusable("the JSON stops before it is complete")
+    import json_repair
+
     try:
         return _checked(json_repair.loads(text)), True
     except (ValueError, RecursionError):
@@ -220,13 +221,14 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _object(text: str) -> Json:
-    return _checked(_DECODER.decode(text))
+    return _checked(_DECODER.decode(text), clean=text.isascii() and "\\u" not in text)
 
 
-def _checked(value: Json) -> Json:
+def _checked(value: Json, *, clean: bool = False) -> Json:
+    """The value if it is an object; `clean` says that no string in it can hold what must not be there."""
     if not isinstance(value, dict) or not value:
         raise Unusable("the answer is not a JSON object")
-    return _clean(value)
+    return value if clean else _clean(value)
 
 
 def _clean(value: Json) -> Json:

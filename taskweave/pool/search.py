@@ -65,18 +65,18 @@ class Index:
         self._db = connection
         self._texts: dict[int, frozenset[str]] = {}
         self._documents: Counter[str] = Counter()
-        for number, title, content in connection.execute("SELECT rowid, title, content FROM merged_text"):
-            self._count(number, f"{title} {content}")
+        # What is to be counted before the next search: a re-execution searches nothing.
+        self._uncounted = {
+            number: f"{title} {content}" for number, title, content in connection.execute("SELECT rowid, title, content FROM merged_text")
+        }
 
-    @property
-    def _size(self) -> int:
-        return len(self._texts)
-
-    def _count(self, number: int, text: str) -> None:
+    def _count(self) -> None:
         """Keep in how many documents each term occurs."""
-        self._documents.subtract(self._texts.get(number, ()))
-        self._texts[number] = frozenset(map(folded, _WORD.findall(text)))
-        self._documents.update(self._texts[number])
+        for number, text in self._uncounted.items():
+            self._documents.subtract(self._texts.get(number, ()))
+            self._texts[number] = frozenset(map(folded, _WORD.findall(text)))
+            self._documents.update(self._texts[number])
+        self._uncounted.clear()
 
     def add(self, week: int, documents: Sequence[Mapping[str, Json]]) -> None:
         """Index merged results: each has id, task, role, department, kind, goals, title, content.
@@ -95,7 +95,7 @@ class Index:
             self._db.execute(
                 "INSERT INTO merged_text (rowid, title, content) VALUES (?, ?, ?)", (number, document["title"], document["content"])
             )
-            self._count(number, f"{document['title']} {document['content']}")
+            self._uncounted[number] = f"{document['title']} {document['content']}"
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text that are searched: at most the TERMS rarest that occur at all, rarest first, ties by the term.
@@ -107,9 +107,10 @@ class Index:
 
     def _chosen(self, text: str) -> list[tuple[str, str]]:
         """The terms that are searched, each with the word of the text that it stands for: SQLite folds that in its own way."""
+        self._count()
         written = dict(zip(map(folded, _WORD.findall(text)), _WORD.findall(text), strict=True))
         found = sorted((count, term) for term in written if (count := self._documents.get(term, 0)))
-        telling = [(count, term) for count, term in found if count <= self._size / 2] or found
+        telling = [(count, term) for count, term in found if count <= len(self._texts) / 2] or found
         chosen: list[tuple[str, str]] = []
         reached = 0
         for count, term in telling[:TERMS]:

@@ -7,6 +7,7 @@ Writes nothing and refuses to know how the run was made.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -90,6 +91,7 @@ class _Reading:
         self.results = list(pool.rows("results"))
         self.merged = {row["id"]: row for row in self.results if row["subtask"] is None}
         self.weeks = max(pool.weeks(), default=0)
+        self.sundays = [week.sunday.isoformat() for week in self.calendar.weeks]
 
     def closing(self) -> Closing:
         executed = Counter(self._role(row["assignee"]) for row in self.subtasks if row["status"] == "done")
@@ -140,9 +142,7 @@ class _Reading:
 
     def _quarter(self, moment: str) -> int:
         """The quarter of the week that a moment lies in; what lies beyond the year counts to its last."""
-        day = moment[:10]
-        inside = (week.quarter for week in self.calendar.weeks if day <= week.sunday.isoformat())
-        return next(inside, self.calendar.weeks[-1].quarter)
+        return self.calendar.weeks[min(bisect_left(self.sundays, moment[:10]), len(self.sundays) - 1)].quarter
 
     # ------------------------------------------------------------ completion
     def _tasks_completed(self) -> Completion:

@@ -7,7 +7,7 @@ one and every searching work launched before it, so that a search sees exactly t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from taskweave.backbones.structured import CallRow
@@ -111,4 +111,4 @@ class Ledger:
 
 def call_rows(calls: Iterable[CallRow]) -> list[Row]:
     """Rows of `calls`: the only ones that hold anything of wall-clock time."""
-    return [("calls", asdict(call)) for call in calls]
+    return [("calls", {name: getattr(call, name) for name in CallRow.__slots__}) for call in calls]
