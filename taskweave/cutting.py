@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -128,13 +128,12 @@ def _fitted(cached: _Cached, most: int) -> Json:
     value, room = cached.value, 4 * most
     limits = _extent(value)
     for which, floor in enumerate((_FLOOR, _FLOOR, 1)):
-        bound = partial(_bound, value) if which else _bound_of_texts(value)
+        bound = _bound_by(value, limits, which)
         # The greatest limit of this kind that fits; its floor, and on to the next kind, where none does.
         low, high = floor, max(limits[which], floor)
         while low < high:
             middle = (low + high + 1) // 2
-            fits = bound(_with(limits, which, middle)) <= room
-            low, high = (middle, high) if fits else (low, middle - 1)
+            low, high = (middle, high) if bound(middle) <= room else (low, middle - 1)
         limits = _with(limits, which, low)
         if _size(shrunk := _shrunk(value, limits)) <= room:
             break
@@ -201,26 +200,33 @@ def _bound(value: Json, limits: _Limits) -> int:
     return kept + 2 * _LEAF * (len(value) > limits.records)
 
 
-def _bound_of_texts(value: Json) -> Callable[[_Limits], int]:
-    """`_bound` of a value for limits that leave every list whole, from the sizes of the strings that can be cut."""
-    sizes = sorted(_bytes(text) for text in _texts(value) if not _is_name(text))
+def _bound_by(value: Json, limits: _Limits, which: int) -> Callable[[int], int]:
+    """`_bound` of a value by one of its limits; this one and those after it cut nothing so far."""
+    if which == 2:
+        return lambda limit: _bound(value, _with(limits, which, limit))
+    # Strings, or lists of strings, stand beside each other: each takes its size or the limit, whatever the others take.
+    sizes = sorted(_bound(part, limits) for part in _limited(value, texts=which == 1))
     below = [0, *accumulate(sizes)]
-    rest = _size(value) - below[-1]
+    rest, leaf = _bound(value, limits) - below[-1], _LEAF * (which == 0)
 
-    def bound(limits: _Limits) -> int:
-        short = bisect(sizes, limits.text)
-        return rest + below[short] + (len(sizes) - short) * limits.text
+    def bound(limit: int) -> int:
+        short = bisect(sizes, limit + leaf)
+        return rest + below[short] + (len(sizes) - short) * (limit + leaf)
 
     return bound
 
 
-def _texts(value: Json) -> Iterator[str]:
-    """Every string in a value."""
+def _limited(value: Json, *, texts: bool) -> Iterator[Json]:
+    """The strings in a value that are not names, or its lists of strings."""
     if isinstance(value, str):
-        yield value
+        if not texts and not _is_name(value):
+            yield value
     elif isinstance(value, (dict, list, tuple)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
+        if texts and not isinstance(value, dict) and _is_texts(value):
+            yield value
+        else:
+            for part in value.values() if isinstance(value, dict) else value:
+                yield from _limited(part, texts=texts)
 
 
 def _is_name(text: str) -> bool:
