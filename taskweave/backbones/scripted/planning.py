@@ -184,7 +184,7 @@ def partition(inputs: Inputs, dice: Dice) -> Json:
         many = 1 + (dice.draws.random() < (0.7 if len(recipients) < 3 else 0.35))
         titles = [str(title) for title in recipient.get("roles") or ()] or [str(recipient["title"])]
         for _ in range(many):
-            field = topics.field_of(titles[int(dice.words.random() * len(titles))])
+            field = topics.field_of(known.bare_role(titles[int(dice.words.random() * len(titles))]))
             pairs = field.lines["aims"]
             own = [name for name, goal in full.items() if goal.owner == str(recipient["title"])]
             near = [goal for goal in stated if goal.name in own] if draft.random.random() < 0.8 else []
