@@ -16,8 +16,8 @@ from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import due, figures, share
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import bears, dependency_slots, found_in, know_dependencies, named
-from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
+from taskweave.backbones.scripted.sources import bears, borrowed, dependency_slots, found_in, know_dependencies, named
+from taskweave.backbones.scripted.topics import bears_on, best_case, other_subjects
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -61,13 +61,17 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     goal = str(subtask["goal"])
     own, about = subjects_of(role, goal, str(task["title"]))
     foreign = other_subjects(role, own)
-    case = named_case(topics.field_of(role), goal, own) or best_case(draft, topics.field_of(role), own)
-    first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
-    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem))
+    work = topics.field_of(role)
+    case = named_case(work, goal, own) or best_case(draft, work, own)
+    first, second = topics.ranked(draft.random, case.problems, case.texts, own, about, foreign, spread=2.6)[:2]
+    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem.flaw))
     named = topics.measured_in(goal)
-    metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
-    checks = topics.ranked(draft.random, topics.checks(case, own), str, f"{own} {case.items} {case.source}", about, foreign)[:2]
-    artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
+    measures, possible = topics.measures(case, own), topics.checks(case, own)
+    metrics = topics.ranked(draft.random, measures, topics.names_of(measures), own, about, foreign)
+    if named:
+        metrics.insert(0, named)
+    checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, foreign)[:2]
+    artifact = choose_artifact(draft, role.artifacts, str(subtask["activity"]))
     kind = kind_of(artifact)
     draft.know(**figures(draft, case, (first, second), metrics[:2], today, str(task["title"])))
     draft.know(
@@ -78,8 +82,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         source=case.source,
         author=str(author["name"]),
         first=str(author["name"]).split(" ", 1)[0],
-        role=str(role["role"]),
-        role_the=str(role["role"]) if str(role["role"]).isupper() else f"the {role['role']}",
+        role=role.title,
+        role_the=role.title if role.title.isupper() else f"the {role.title}",
         step=wording.lower_first(str(subtask["goal"]).strip().rstrip(".")),
         company=str(inputs["organization"]["name"]),
         flaw1=draft.phrase(first.flaw),
@@ -89,7 +93,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         why2=draft.phrase(second.cause),
         do2=draft.phrase(second.remedy),
         task=str(task["title"]).rstrip("."),
-        head=head_of(inputs["organization"], str(role["role"])),
+        head=head_of(inputs["organization"], role.title),
     )
     if topics.answer_in(str(task["title"])):
         draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
@@ -98,14 +102,14 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     head = draft.slots["head"]
     draft.know(
         head_the=f"the {head}",
-        tag="".join(word[0] for word in str(role["role"]).split() if word[0].isalpha()).upper()[:3],
+        tag="".join(word[0] for word in role.title.split() if word[0].isalpha()).upper()[:3],
         severity=draft.pick(("high", "medium", "medium", "low")),
         few_number=wording.in_words(2 + int(draft.random.random() * 4)),
     )
-    if role["responsibilities"]:
-        draft.know(duty=wording.lower_first(str(topics.ranked(draft.random, role["responsibilities"], str, own, about, ())[0]).rstrip(".")))
-    if role["skills"]:
-        draft.know(skill=wording.lower_first(str(draft.pick(role["skills"]))))
+    if duties := role.responsibilities:
+        draft.know(duty=wording.lower_first(topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")))
+    if role.skills:
+        draft.know(skill=wording.lower_first(draft.pick(role.skills)))
     know_goal(draft, inputs, f"{own} {about}", role)
     if inputs["evidence"]:
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
@@ -114,12 +118,13 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     if task["constraints"] and "…" not in task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
         draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
     dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
-    payloads.know_people(draft, inputs["organization"], str(role["role"]), dependencies, head)
+    payloads.know_people(draft, inputs["organization"], role.title, dependencies, head)
     if kind == "minutes":
         draft.know(third="yes")
     asked = payloads.asked(goal, own, about, str(subtask["activity"]))
     payloads.know_question(draft, asked)
-    know_dependencies(draft, dependencies, topics.stems(f"{own} {about} {case.items} {case.item}"))
+    excerpts = [str(dependency["excerpt"]) for dependency in inputs["dependencies"]]
+    know_dependencies(draft, dependencies, excerpts, topics.stems(f"{own} {about} {case.items} {case.item}"))
 
     def begin() -> None:
         payloads.know_payload(draft, asked)
@@ -144,9 +149,9 @@ def _of_people(text: str, slots: Mapping[str, str]) -> str:
     return text
 
 
-def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, str]:
+def subjects_of(role: known.Role, goal: str, title: str) -> tuple[str, str]:
     """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
-    subjects = [str(s) for s in role["subjects"]]
+    subjects = role.subjects
     about = topics.topic(title)
     if topics.answer_in(title):
         return about, about
@@ -160,10 +165,10 @@ def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, s
     return topics.own_subject(subjects, goal) or about, about
 
 
-def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Json]) -> None:
+def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: known.Role) -> None:
     """One of the goals served, and whether the work bears on it directly."""
     owners = {str(goal["name"]): goal.get("owner") for goal in inputs["organization"]["goals"]}
-    stated = known.goals([{**goal, "owner": owners.get(str(goal["name"]))} for goal in inputs["goals"]])
+    stated = [known.goal_of(goal, owners.get(str(goal["name"]))) for goal in inputs["goals"]]
     if stated:
         goal = draft.pick(stated)
         linked = bears_on(goal, subjects, role) >= 1.2 and draft.random.random() < _TOLD_GOAL
@@ -175,10 +180,7 @@ def named_case(work: topics.Field, goal: str, subject: str) -> topics.Case | Non
     low = goal.lower()
     if topics.answer_in(subject):
         return next((case for case in topics.incident_cases() if case.source in low or f" {case.items} " in low), None)
-    others = (known for known in topics.fields().values() if known is not work)
-    found = [case for known in (work, *others) for case in known.cases if case.source in low]
-    found += [case for case in work.cases if f"{case.items} " in low]
-    return found[0] if found else None
+    return topics.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
 
 
 def head_of(organization: Mapping[str, Json], role: str) -> str:
@@ -195,14 +197,13 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 def headline(draft: Draft, *rules: str, told: str = "") -> str:
     """A title of at most eleven words whose figures come up in the text below it, and that names the subject where the text does not."""
     best, worst = "", 99
-    figures = set(_NUMBER.findall(told))
     subject = draft.slots["O"].lower() if told and draft.slots["O"].lower() not in told.replace("\n-- ", " ").lower() else ""
     for attempt in range(8):
         text = wording.upper_first(draft.say(rules[attempt % len(rules)]))
         faults = (
             max(0, wording.words(text) - 11)
             + 9 * (subject not in text.lower())
-            + 5 * (bool(told) and not figures.issuperset(_NUMBER.findall(text)))
+            + 5 * (bool(told) and bool(figures := _NUMBER.findall(text)) and not set(figures) <= set(_NUMBER.findall(told)))
         )
         if not faults:
             return text
@@ -255,12 +256,12 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             "later": wording.day_month(due(today, 9 + int(dice.words.random() * 8))),
         },
     )
-    know_goal(draft, inputs, about, bare_role(""))
+    know_goal(draft, inputs, about, known.bare_role(""))
     partials = [dependency_slots(partial) for partial in inputs["partials"]]
-    references = [dependency_slots(reference) for reference in inputs["references"]]
-    for reference in references:
-        if not bears(reference.get("quote", ""), about):
-            reference.pop("quote", None)
+    references = [dependency_slots(reference) for reference in inputs["references"][:3]]
+    for reference, raw in zip(references, inputs["references"], strict=False):
+        if bears(quote := borrowed(str(raw["excerpt"])), about):
+            reference["quote"] = quote
     for part, raw in zip(partials, inputs["partials"], strict=True):
         part |= found_in(str(raw["excerpt"]))
     telling = [part for part in partials if "told" in part]
@@ -285,7 +286,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         brief.append(parts[-1] if rule == "merge_part" and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
     bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
     if references:
-        draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references[:3]])}))
+        draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references])}))
     draft.know(
         authors=wording.join(wording.unique(part["dep_author"] for part in partials)) or draft.slots["company"],
         part_count=wording.in_words(len(partials)),
@@ -296,18 +297,18 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         listed_brief="\n".join(f"- {part}" for part in brief),
         parts_bare=bare,
         listed_bare=bare,
-        used=" ".join(local(draft, "merge_reference", reference, ("quote",)) for reference in references[:3]),
+        used=" ".join(local(draft, "merge_reference", reference, ("quote",)) for reference in references),
     )
     if len(partials) > 1:
         draft.know(one=partials[0]["dep_author"], other=partials[-1]["dep_author"])
         if partials[0]["dep_author"] != partials[-1]["dep_author"]:
             draft.know(two="yes")
     if partials:
-        case = best_case(draft, topics.field_of(partials[-1]["dep_role"]), about)
-        text = " ".join(part.get("quote", "") for part in partials)
-        checks = [check for check in topics.checks(case, about) if draft.fits(frame(check))]
+        case = best_case(draft, topics.field_of(known.bare_role(partials[-1]["dep_role"])), about)
+        text = " ".join(borrowed(str(raw["excerpt"])) for raw in inputs["partials"])
+        checks = tuple(check for check in topics.checks(case, about) if draft.fits(frame(check)))
         if checks:
-            draft.know(check=draft.phrase(topics.ranked(draft.random, checks, str, about, text, ())[0]))
+            draft.know(check=draft.phrase(topics.ranked(draft.random, checks, checks, about, text, ())[0]))
     draft.once = frozenset(("do",))
     content = fitted(draft, "layout_merge")
     if draft.slots.get("do", "\n") in content:

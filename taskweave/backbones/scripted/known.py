@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 from taskweave.backbones.scripted import wording
 from taskweave.records import Json
@@ -39,38 +40,30 @@ class Goal:
     by: str
 
     owner: str
-    due: date | None = None
-
-    @property
-    def aim(self) -> str:
-        """'to raise ...' where the goal is worded as something to do, else ''."""
-        return f"to {self.text}" if self.text.split(" ", 1)[0].lower() in _IMPERATIVE else ""
+    due: date | None
+    short: str  # the name with spaces
+    aim: str  # 'to raise ...' where the goal is worded as something to do, else ''
+    words: str  # all that tells what it is about
 
     def slots(self) -> dict[str, str]:
         known = {"goal": self.short, "goal_text": self.aim or self.text, "goal_kpi": self.kpi, "by": self.by, "aim": self.aim}
         return {name: value for name, value in known.items() if value}
 
-    @property
-    def short(self) -> str:
-        return spaced(self.name)
-
 
 def goals(raw: Sequence[Mapping[str, Json]]) -> list[Goal]:
-    found = []
-    for goal in raw:
-        text = wording.lower_first(str(goal.get("text") or spaced(str(goal["name"]))).strip().rstrip("."))
-        by = wording.parse_date(goal.get("by"))
-        found.append(
-            Goal(
-                str(goal["name"]),
-                text,
-                spaced(str(goal.get("kpi") or "")),
-                wording.day_month(by) if by else "",
-                str(goal.get("owner") or ""),
-                by,
-            )
-        )
-    return found
+    return [goal_of(goal, goal.get("owner")) for goal in raw]
+
+
+def goal_of(raw: Mapping[str, Json], owner: Json) -> Goal:
+    return _goal(str(raw["name"]), str(raw.get("text") or ""), str(raw.get("kpi") or ""), str(raw.get("by")), str(owner or ""))
+
+
+@lru_cache(maxsize=1024)
+def _goal(name: str, text: str, kpi: str, by: str, owner: str) -> Goal:
+    short, kpi, due = spaced(name), spaced(kpi), wording.parse_date(by)
+    text = wording.lower_first((text or short).strip().rstrip("."))
+    aim = f"to {text}" if text.split(" ", 1)[0].lower() in _IMPERATIVE else ""
+    return Goal(name, text, kpi, wording.day_month(due) if due else "", owner, due, short, aim, f"{text} {kpi} {short}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +238,30 @@ def listed(items: Json) -> list[str]:
     return [str(item) for item in items or () if not str(item).startswith("…")]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Role:
+    """A role as the texts use it; the same object for the same words."""
+
+    title: str
+    responsibilities: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    activities: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
 _LISTS = ("responsibilities", "skills", "activities", "artifacts", "subjects")
 
 
-def role(raw: Mapping[str, Json]) -> dict[str, Json]:
-    """A role as the texts use it."""
-    return {"role": str(raw["role"]), **{name: [item.removesuffix(" […]") for item in listed(raw.get(name))] for name in _LISTS}}
+def bare_role(title: str) -> Role:
+    """A role of which nothing but the title is known."""
+    return _role(title)
+
+
+def role(raw: Mapping[str, Json]) -> Role:
+    return _role(str(raw["role"]), *(tuple(raw.get(name) or ()) for name in _LISTS))
+
+
+@lru_cache(maxsize=1024)
+def _role(title: str, *lists: tuple[Json, ...]) -> Role:
+    return Role(title, *(tuple(item.removesuffix(" […]") for item in listed(items)) for items in lists))

@@ -12,8 +12,18 @@ from taskweave.records import Json
 
 
 @lru_cache(maxsize=1)
-def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(str(entry["when"])), str(entry["say"])) for entry in load().tables["payloads"])
+def _patterns() -> tuple[tuple[re.Pattern[str] | None, re.Pattern[str] | None, str], ...]:
+    """What a goal begins with and what it holds, where it asks for something, and the name of that: a search for '^' looks everywhere."""
+    found = []
+    for entry in load().tables["payloads"]:
+        options = _OPTION.findall(str(entry["when"]))
+        first = "|".join(option.removeprefix("^") for option in options if option.startswith("^"))
+        inside = "|".join(option for option in options if not option.startswith("^"))
+        found.append((re.compile(first) if first else None, re.compile(inside) if inside else None, str(entry["say"])))
+    return tuple(found)
+
+
+_OPTION = re.compile(r"(?:[^|()]|\([^()]*\))+")  # of a pattern, up to a '|' that stands in no group
 
 
 @lru_cache(maxsize=4096)
@@ -22,8 +32,8 @@ def asked(goal: str, own: str, about: str, activity: str) -> str:
     low = goal.lower()
     for subject in sorted((own.lower(), about.lower()), key=len, reverse=True):
         low = low.replace(subject, "it")
-    for pattern, name in _patterns():
-        if pattern.search(low):
+    for first, inside, name in _patterns():
+        if (first and first.match(low)) or (inside and inside.search(low)):
             return name
     return str(load().tables["payload_of"].get(activity, "sum"))
 

@@ -26,7 +26,10 @@ def bounds(unit: Mapping[str, Json]) -> tuple[int, int]:
 def local(draft: Draft, rule: str, slots: Mapping[str, str], forget: Sequence[str] = ()) -> str:
     """The rule said with slots that hold for this sentence only."""
     before = draft.slots
-    draft.slots = {**({key: value for key, value in before.items() if key not in forget} if forget else before), **slots}
+    draft.slots = before.copy()
+    for name in forget:
+        draft.slots.pop(name, None)
+    draft.slots.update(slots)
     text = draft.say(rule)
     draft.slots = before
     return text
@@ -181,7 +184,7 @@ def partition(inputs: Inputs, dice: Dice) -> Json:
         many = 1 + (dice.draws.random() < (0.7 if len(recipients) < 3 else 0.35))
         titles = [str(title) for title in recipient.get("roles") or ()] or [str(recipient["title"])]
         for _ in range(many):
-            field = topics.field_of(titles[int(dice.words.random() * len(titles))])
+            field = topics.field_of(known.bare_role(titles[int(dice.words.random() * len(titles))]))
             pairs = field.lines["aims"]
             own = [name for name, goal in full.items() if goal.owner == str(recipient["title"])]
             near = [goal for goal in stated if goal.name in own] if draft.random.random() < 0.8 else []

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
@@ -57,13 +58,13 @@ _AIMED = re.compile(
     r"|\bby (?:hand|\d)|→|\||_",
     re.IGNORECASE,
 )
-# What a sentence says that states an aim or a limit, whose figures were not counted.
-_LIMIT = re.compile(
-    r"^(?:[-*>#] )*(?:What we want|Aims?\b|Target|Limit|Done when|Measure|Expected)"
-    r"|\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→",
-    re.IGNORECASE,
-)
-_AIM_HEAD = re.compile(r"^((?:#+ )?(?:What we want|Aim|Target)[^\n.\d]*)\n+", re.MULTILINE)
+# What a sentence says, in lower case, that states an aim or a limit, whose figures were not counted.
+_LIMIT_START = re.compile(r"(?:[-*>#] )*(?:what we want|aims?\b|target|limit|done when|measure|expected)")
+_LIMIT_HINTS = ("at most", "at least", "fewer", "no more than", "expect", "target", "aim", "goal", "would", "should", "until", "by ", "→")
+_LIMIT = re.compile(r"\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→")
+_AIMS = ("What we want", "Aim", "Target")
+_AIM_HEAD = re.compile(rf"^((?:#+ )?(?:{'|'.join(_AIMS)})[^\n.\d]*)\n+", re.MULTILINE)
+_SPACES = re.compile(r" {2,}")
 _PART = re.compile(r"\d of (?:the |our )?\d")
 _LEAN_START = re.compile(
     r"(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
@@ -72,91 +73,150 @@ _LEAN_START = re.compile(
     r"|\d[\d,]* (?!of |open |new |people |search |page |form |test |merge |budget |restore |work )\w*[^s\W] "
 )
 _LEAN = re.compile(
-    r"\bof (?:them|these)\b|\b(?:I|my|me|below|above)\b"
-    r"|\bcame with\b|\bset aside\b|\bno basis\b|\brely on\b|\bmissing \d|\bshows? \d|\btried\b|\bmeans\b|\bthese \d|(?<!of )\bthe \d"
-    r"|\bexpecting\b|\bfollowed the\b|\basked for\b|\bstay\b|\bshould\b|\ball the same\b|\bpattern\b"
-    r"|\d{4}-\d\d|\bwould\b|\bthis time\b|^Leave\b|\bnext month\b|, \d[\d,]* \w+ from\b|\bin all\b|\bDone\b|\bLIMIT\b|;"
-    r"|\bfall short\b|\btook\b|\blabel\b|\btwo lists\b|\bto be the whole\b|\byielded\b|\bWithout\b|\blines?\b"
-    r"|, so look\b|\bhad counted\b|^(?:Apart|There is also|We also|Not to be|Separate|Smaller in|Less frequent|The rest)\b"
-    r"|\bfit for use\b|\bloses?\b|\bgoes? from\b"
+    r"\b(?:(?:of (?:them|these)|I|my|me|below|above|came with|set aside|no basis|rely on|tried|means|expecting|followed the)\b"
+    r"|(?:asked for|stay|should|all the same|pattern|would|this time|next month|in all|Done|LIMIT|fall short|took|label)\b"
+    r"|(?:two lists|to be the whole|yielded|Without|lines?|had counted|fit for use|loses?|goes? from)\b"
+    r"|missing \d|shows? \d|these \d|(?<!of )the \d)"
+    r"|\d{4}-\d\d|, \d[\d,]* \w+ from\b|;|, so look\b"
+    r"|^(?:Leave|Apart|There is also|We also|Not to be|Separate|Smaller in|Less frequent|The rest)\b"
 )
 _QUOTED = re.compile(r'"[^"]*(?:"|$)')
 _THIN = re.compile(
-    r"\b(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome|goal)\b"
-    r"|\b(?:task|annex|opinions|nobody|asked|not tested|before that|count over|by hand|told on|in person|taken from|be drawn again)\b"
-    r"|\bread:",
+    r"\b(?:(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome)\b"
+    r"|(?:goal|task|annex|opinions|nobody|asked|not tested|before that|count over|by hand|told on|in person|taken from)\b"
+    r"|be drawn again\b|read:)",
     re.IGNORECASE,
 )
+
+
+_SHORTEST, _LONGEST = 5, 24  # words of a sentence that is worth repeating
 
 
 @lru_cache(maxsize=2048)
 def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 2
-    for sentence in wording.sentences(excerpt.replace("\n-- ", " ")):
-        if not _DIGIT.search(sentence):
-            continue
-        if (
-            '"' in sentence
-            or "@" in sentence
-            or " | " in sentence
-            or "→" in sentence
-            or "'" in sentence.replace("'s ", " ")
-            or sentence.startswith(_HEADS)
-            or "SELECT" in sentence
-        ):
-            continue
-        text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
-        text = wording.upper_first(text.rstrip(".;:, "))
-        if not 5 <= wording.words(text) <= 24 or text.count("(") != text.count(")"):
-            continue
-        if ": " in text or not _FIGURE.search(text):
-            continue
-        flaw = next(topics.flaws_in(text), None)
-        before = text.partition(flaw.text)[0] if flaw else ""
-        if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
-            continue
-        score = 2 + 2 * min(len(_FIGURE.findall(text)), 3) + (" that " in text) + bool(_PART.search(text))
-        if score <= most:  # what speaks against a sentence is looked for only where it could still win
-            continue
-        score -= 8 * bool(_LEAN_START.match(text) or _LEAN.search(text)) + 3 * bool(_THIN.search(text))
-        if score > most:
-            best, most = text, score
+    prose = excerpt.replace("\n-- ", " ")
+    flaws = {flaw.text for flaw in topics.flaws_in(prose)}
+    for sentence in wording.sentences(prose) if flaws else ():
+        if any(map(sentence.__contains__, flaws)):
+            text, score = _finding(sentence)
+            if score > most and (score := score - _against(text)) > most:
+                best, most = text, score
     return best
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """One of some thousand patterns that the phrase bank can make; the cache of `re` holds a few hundred and starts over."""
-    return re.compile(pattern)
+@lru_cache(maxsize=8192)
+def _finding(sentence: str) -> tuple[str, int]:
+    """A sentence as it may be repeated, and how much there is in it: 0 where it is no finding with figures."""
+    if not _DIGIT.search(sentence) or _is_marked(sentence):
+        return "", 0
+    text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
+    text = wording.upper_first(text.rstrip(".;:, "))
+    if not _SHORTEST <= wording.words(text) <= _LONGEST or text.count("(") != text.count(")") or ": " in text:
+        return "", 0
+    flaw = next(topics.flaws_in(text), None)
+    before = text.partition(flaw.text)[0] if flaw else ""
+    if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
+        return "", 0
+    figures = len(_FIGURE.findall(text))
+    if not figures:
+        return "", 0
+    return text, 2 + 2 * min(figures, 3) + (" that " in text) + bool(_PART.search(text))
+
+
+@lru_cache(maxsize=4096)
+def _against(text: str) -> int:
+    """What speaks against repeating a finding: that it leans on others, or says little."""
+    return 8 * bool(_LEAN_START.match(text) or _LEAN.search(text)) + 3 * bool(_THIN.search(text))
+
+
+def _is_marked(sentence: str) -> bool:
+    """Whether a sentence is a row, a heading, a quotation or a statement rather than prose."""
+    return (
+        '"' in sentence
+        or "@" in sentence
+        or " | " in sentence
+        or "→" in sentence
+        or "'" in sentence.replace("'s ", " ")
+        or sentence.startswith(_HEADS)
+        or "SELECT" in sentence
+    )
+
+
+_NUMBER = r"(\d[\d,]*\d|\d)"
+_WHOLE = rf"{_NUMBER},? (?:out )?of (?:the |our |all )?{_NUMBER},?"
+_NUMBER_LAST = re.compile(rf"{_NUMBER} \Z")
+_WHOLE_LAST = re.compile(rf"{_WHOLE} \Z")
+_OUT_OF_LAST = re.compile(rf"{_NUMBER} ([^\d,]+), out of {_NUMBER}, \Z")
+_WHOLE_NEXT = re.compile(rf"(?:: | \| |, ){_WHOLE}")
+_NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
 
 
 @lru_cache(maxsize=1024)
 def found_in(excerpt: str) -> Mapping[str, str]:
     """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
-    own = _AIM_HEAD.sub(r"\1: ", _QUOTED.sub("", excerpt.replace("\n-- ", " ")))  # what is quoted is another's
-    text = " ".join(" ".join(sentence for sentence in wording.sentences(own) if not _LIMIT.search(sentence)).split())
-    number = r"(\d[\d,]*\d|\d)"
-    for flaw in topics.flaws_in(text):
-        items, said = re.escape(flaw.case.items), re.escape(flaw.text)
-        whole = rf"{number},? (?:out )?of (?:the |our |all )?{number},?"
-        listed = f"{flaw.text}: " in text or f"{flaw.text} | " in text
-        for possible, pattern in (  # a pattern is made only where the text holds what it cannot do without
-            (" of " in text, rf"{whole} (?:{items} )?(?:that |who )?{said}"),
-            (", out of " in text, rf"{number} {items}, out of {number}, {said}"),
-            (listed or f"{flaw.text}, " in text, rf"{said}(?:: | \| |, ){whole}"),
-            (f" {flaw.case.items} " in text, rf"{number} {items} (?:that |who )?{said}"),
-            (listed, rf"{items} (?:that |who )?{said}(?:: | \| ){number}(?! ?%)"),
-        ):
-            if possible and (match := _compiled(pattern).search(text)):
-                told = {
-                    "told": f"{' of '.join(match.groups())} {flaw.case.items} {flaw.text}",
-                    "dep_items": flaw.case.items,
-                    "dep_flaw": flaw.text,
-                }
-                do = next((remedy for remedy in flaw.remedies if remedy in text), "")
-                return told | ({"do": do} if do else {})
+    own = _own_words(excerpt)
+    sentences = wording.sentences(own)
+    for flaw in topics.flaws_in(own):
+        if numbers := _counted([sentence for sentence in sentences if flaw.text in sentence and not _is_limit(sentence)], flaw):
+            told = {
+                "told": f"{' of '.join(numbers)} {flaw.case.items} {flaw.text}",
+                "dep_items": flaw.case.items,
+                "dep_flaw": flaw.text,
+            }
+            named = (way for way in flaw.remedies if any(way in sentence and not _is_limit(sentence) for sentence in sentences))
+            return told | {"do": do for do in islice(named, 1)}
     return {}
+
+
+def _own_words(excerpt: str) -> str:
+    """An excerpt without what it quotes, which is another's, and with its headings of aims before what stands under them."""
+    text = excerpt.replace("\n-- ", " ")
+    if '"' in text:
+        text = _SPACES.sub(" ", _QUOTED.sub("", text))
+    return _AIM_HEAD.sub(r"\1: ", text) if any(map(text.__contains__, _AIMS)) else text
+
+
+def _counted(sentences: Sequence[str], flaw: topics.Flaw) -> tuple[str, ...]:
+    """How many items have a flaw, and of how many where that is said: by the first of five ways of saying so that is found."""
+    items, size = flaw.case.items, len(flaw.text)
+    places = [(text, at, _without(text, at, "that ", "who ")) for text in sentences for at in _places(text, flaw.text)]
+    counts = [(text, at, head, _without(text, head, f"{items} ")) for text, at, head in places]
+    for text, _, _, start in counts:  # 31 of the 400 requests that time out
+        if found := _WHOLE_LAST.search(text, 0, start):
+            return found.groups()
+    for text, at, _, _ in counts:  # 31 requests, out of 400, time out
+        if (found := _OUT_OF_LAST.search(text, 0, at)) and found.group(2) == items:
+            return found.group(1, 3)
+    for text, at, _, _ in counts:  # time out: 31 of 400
+        if found := _WHOLE_NEXT.match(text, at + size):
+            return found.groups()
+    for text, _, head, start in counts:  # 31 requests that time out
+        if start < head and (found := _NUMBER_LAST.search(text, 0, start)):
+            return found.groups()
+    for text, at, head, start in counts:  # requests that time out: 31
+        if start < head and (found := _NUMBER_NEXT.match(text, at + size)):
+            return found.groups()
+    return ()
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
+
+
+def _without(text: str, end: int, *tails: str) -> int:
+    """Where the text up to `end` ends without one of the tails."""
+    return next((end - len(tail) for tail in tails if text.endswith(tail, 0, end)), end)
+
+
+@lru_cache(maxsize=8192)
+def _is_limit(sentence: str) -> bool:
+    low = sentence.lower()
+    return bool(_LIMIT_START.match(low) or (any(map(low.__contains__, _LIMIT_HINTS)) and _LIMIT.search(low)))
 
 
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
@@ -169,9 +229,6 @@ def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
     slots["dep_role_the"] = slots["dep_role"] if slots["dep_role"].isupper() else f"the {slots['dep_role']}"
     slots["dep_kind_low"] = "query" if slots["dep_kind"] == "SQL" else wording.lower_first(slots["dep_kind"])
     slots["dep_first"] = slots["dep_author"].split(" ", 1)[0]
-    quote = borrowed(str(dependency["excerpt"]))
-    if quote:
-        slots["quote"] = quote
     return slots
 
 
@@ -179,16 +236,19 @@ def named(slots: Mapping[str, str]) -> str:
     return f"'{slots['dep']}' by {slots['dep_author']}"
 
 
-def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], wanted: frozenset[str]) -> None:
+def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], excerpts: Sequence[str], wanted: frozenset[str]) -> None:
     """`builds`: what the text takes from earlier results, in their own words only where these bear on it; `sources`: the others, by name.
 
     `wanted` are the stems of what the text is about.  A figure for the same fault is set against today's.
     """
-    known = dict(draft.slots)
+    known = draft.slots.copy()
     draft.know(builds="", sources="")
-    lead = next((slots for slots in dependencies[:3] if _bears(slots, known)), None)
+    first = dependencies[:3]
+    quotes = ((at, borrowed(excerpt)) for at, excerpt in enumerate(excerpts[:3]))
+    place, quote = next((found for found in quotes if _bears(found[1], known)), (None, ""))
+    lead = None if place is None else {**first[place], "quote": quote}
     if lead is not None:
-        then = _count_of(lead["quote"], known["items"], known["flaw1"])
+        then = _count_of(quote, known["items"], known["flaw1"])
         now, before = (int(text.replace(",", "") or "0") for text in (known["k"], then))
         if then and now != before:
             moved = {"fell" if now < before else "rose": "yes"}
@@ -198,7 +258,7 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], w
     evidence = draft.say("evidence_line") if len(wanted & topics.stems(known.get("evidence", ""))) > 1 else ""
     if evidence:
         draft.know(builds=f"{draft.slots['builds']} {evidence}".strip())
-    rest = [slots for slots in dependencies[:3] if slots is not lead]
+    rest = [slots for at, slots in enumerate(first) if at != place]
     if rest:
         named_so = [f"{named(slots)} ({_read_for(draft, slots, wanted)})" if at < 2 else named(slots) for at, slots in enumerate(rest)]
         draft.know(sources=local(draft, "basis_bare", {"named": wording.join(named_so)}))
@@ -218,9 +278,8 @@ def bears(quote: str, *subjects: str) -> bool:
     return any(topics.telling_stems(subject) & heard or len(topics.stems(subject) & heard) > 1 for subject in named)
 
 
-def _bears(slots: Mapping[str, str], known: Mapping[str, str]) -> bool:
+def _bears(quote: str, known: Mapping[str, str]) -> bool:
     """Whether a dependency's finding is about what the text is about; last-resort cases say nothing about anything else."""
-    quote = slots.get("quote", "")
     if not quote or topics.is_last_resort_in(quote):
         return False
     return f" {known['items']} " in quote or bears(quote, known["O"], known["T"])
@@ -230,9 +289,12 @@ def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) ->
     return draft.say("read_near" if wanted & topics.stems(slots["dep"]) else "read_far")
 
 
+_COUNT_LAST = re.compile(r"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? \Z")
+
+
 def _count_of(quote: str, items: str, flaw: str) -> str:
     """How many items have the flaw, according to a quote; '' where it does not say."""
     at = quote.find(flaw)
-    counted = rf"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? (?:{re.escape(items)} )?(?:that )?$"
-    found = _compiled(counted).search(quote[:at]) if at > 0 else None
+    end = _without(quote, _without(quote, at, "that "), f"{items} ")
+    found = _COUNT_LAST.search(quote, 0, end) if at > 0 else None
     return found.group(1) if found else ""
