@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from taskweave import driving
 from taskweave.driving import Organization
@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 _LOOKS = (0.05, 0.1, 0.2, 0.4, 0.0)  # seconds between looks at a run.db that a live run writes
 
 __all__ = ["Organization", "Run", "Table", "runs", "simulate"]
+
+
+class Fingerprint(NamedTuple):
+    """A run's digest, and of how much: up to `week` of `weeks`; `finished` is whether that is its horizon.  None is not known."""
+
+    digest: str
+    week: int
+    weeks: int | None
+    finished: bool | None
 
 
 class Table(Sequence[dict[str, Any]]):
@@ -158,6 +167,24 @@ class Run:
         if not pool.weeks():
             raise RunRefused(f"{self.path}: no week is sealed yet. Let it run first: taskweave resume {quote(str(self.path))}")
 
+    def _reach(self, pool: Pool) -> tuple[int, int | None, bool | None]:
+        """How far the tables reach, with a warning where that is not the run's horizon: what is read is a part, tomorrow another one."""
+        week = max(pool.weeks())
+        if not self.folder.journal_path.exists():
+            return week, None, None  # which is said already
+        try:
+            now = self.status()
+        except BadInput as trouble:
+            self.warnings.append(f"whether the run has reached its horizon is not known: {trouble}")
+            return week, None, None
+        if finished := now.finished and week >= now.weeks:
+            return week, now.weeks, finished
+        self.warnings.append(
+            f"{self.path}: the run is not finished ({now.state}): this is of weeks 1-{week} of {now.weeks}. "
+            "It equals that of another run only where that one has come as far."
+        )
+        return week, now.weeks, finished
+
     def table(self, name: str) -> Table:
         """One table by its name."""
         pool = self.pool()
@@ -222,10 +249,15 @@ class Run:
 
     def digest(self) -> str:
         """The sha256 that equal runs share.  Raises RunRefused before the first week is sealed."""
+        return self.fingerprint().digest
+
+    def fingerprint(self) -> Fingerprint:
+        """The digest, and how far the run had come; `warnings` says so where it is not finished."""
         pool = self.pool()
         try:
-            self._refuse_nothing(pool)
-            return pool.digest()
+            with pool.snapshot():
+                self._refuse_nothing(pool)
+                return Fingerprint(pool.digest(), *self._reach(pool))
         finally:
             pool.close()
 
@@ -235,8 +267,10 @@ class Run:
             raise BadInput(f"{format!r}: there is no such export format; there is 'jsonl'.")
         pool = self.pool()
         try:
-            self._refuse_nothing(pool)
-            return export(pool, Path(out), self.warnings)
+            with pool.snapshot():
+                self._refuse_nothing(pool)
+                self._reach(pool)
+                return export(pool, Path(out), self.warnings)
         finally:
             pool.close()
 

@@ -584,6 +584,29 @@ def test_export_writes_one_file_a_table(finished: Path) -> None:
     assert len(rows) == 4
 
 
+def test_what_is_read_of_a_run_that_is_not_finished_says_how_far_it_reaches(finished: Path) -> None:
+    for words in (["digest", finished], ["export", finished, "--out", "whole"]):
+        assert type_in(*words).stderr == ""
+    whole = json.loads(type_in("digest", finished, "--json").stdout)
+    assert (whole["week"], whole["weeks"], whole["finished"]) == (3, 3, True)
+
+    shutil.copytree(finished, "r")
+    RunFolder.open("r").with_config(until="week:5")
+    for words in (["digest", "r"], ["export", "r", "--out", "part"]):
+        assert "warning: r: the run is not finished (stopped): this is of weeks 1-3 of 5." in type_in(*words).stderr
+    part = json.loads(type_in("digest", "r", "--json").stdout)
+    assert (part["week"], part["weeks"], part["finished"]) == (3, 5, False)
+    assert part["digest"] == whole["digest"] == type_in("digest", "r").stdout.strip()
+
+
+def test_a_digest_is_given_also_where_the_horizon_cannot_be_told(finished: Path) -> None:
+    shutil.copytree(finished, "r")
+    Path("r/org.yaml").write_text("name: [", encoding="utf-8")
+    done = type_in("digest", "r")
+    assert done.stdout == type_in("digest", finished).stdout
+    assert "whether the run has reached its horizon is not known: r/org.yaml:2:" in done.stderr
+
+
 def test_what_reads_a_run_refuses_a_run_db_that_is_not_rebuilt_yet() -> None:
     assert type_in("run", "tiny", "--until", "week:2", "--out", "r").exit_code == 0
     with contextlib.closing(sqlite3.connect("r/run.db")) as db, db:

@@ -21,6 +21,7 @@ from taskweave.api import Run
 from taskweave.backbones.scripted import Scripted
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, Divergence, Refused
+from taskweave.pool.tables import TABLES
 from taskweave.records import Completion, Request
 from taskweave.runs import RunFolder
 from tests.simulated import events, rows, simulated
@@ -230,6 +231,35 @@ def test_an_incident_is_heard_by_those_affected_and_their_ancestors_from_its_tic
     assert not naming & {"W01"}
     assert [event["subject"] for event in events(run, "incident")] == ["zebra-crossing-closed"]
     assert events(run, "incident_end")
+
+
+@pytest.mark.fire
+def test_a_year_is_the_same_byte_for_byte_whatever_the_limit_the_hash_seed_and_the_folder(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parent.parent
+
+    def typed(*words: str, hash_seed: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONHASHSEED": hash_seed}
+        command = [sys.executable, "-m", "taskweave", *words]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def year(folder: str, limit: str, hash_seed: str) -> tuple[str, dict[str, bytes]]:
+        typed("run", "company_a", "--out", folder, "--limit", limit, hash_seed=hash_seed)
+        typed("export", folder, "--format", "jsonl", "--out", f"data of {folder}", hash_seed=hash_seed)
+        files = {file.name: file.read_bytes() for file in (tmp_path / f"data of {folder}").iterdir()}
+        return typed("digest", folder, hash_seed=hash_seed), files
+
+    def first_week(seed: str) -> str:
+        words = ("run", "company_a", "--out", f"seed {seed}", "--until", "week:1", "--seed", seed, "--json")
+        return str(json.loads(typed(*words, hash_seed="0"))["digest"])
+
+    (digest, files), (other_digest, other_files) = year("A", "1", "0"), year("B x", "32", "1")
+    assert digest == other_digest
+    assert sorted(files) == sorted(other_files) == sorted(f"{table}.jsonl" for table in TABLES)
+    assert files["subtasks.jsonl"].count(b"\n") > 2_500
+    assert [name for name in files if files[name] != other_files[name] and name != "calls.jsonl"] == []
+    assert first_week("1") != first_week("2")
 
 
 @pytest.mark.fire

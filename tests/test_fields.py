@@ -88,6 +88,25 @@ def test_domain_description_and_the_goals_dates_stand_in_every_prompt(tmp_path: 
         assert all(said in request.messages[0][1] for request in asked)
 
 
+def test_a_goals_date_that_has_passed_is_what_later_plans_speak_of_and_begin_work_for(tmp_path: Path) -> None:
+    # A Sunday: no other date in a plan falls on it.
+    early = simulated(tmp_path / "early", FIRM.replace("by: 2026-12-18", "by: 2026-01-18"), until="month:2")
+    late = simulated(tmp_path / "late", FIRM, until="month:2")
+
+    def naming(run: Run) -> list[str]:
+        return [row["since"] for row in rows(run, "states") if "18 January" in row["plan"]]
+
+    def titles(run: Run, *weeks: str) -> list[str]:
+        return [row["title"] for row in rows(run, "tasks", kind="composite") if row["id"].split("@")[0][-3:] in weeks]
+
+    assert naming(early)
+    assert min(naming(early)) > "2026-01-18"
+    assert not naming(late)
+    before, after = ("W01", "W02"), ("W04", "W05", "W06", "W07", "W08")
+    assert titles(early, *before) == titles(late, *before)
+    assert titles(early, *after) != titles(late, *after)
+
+
 def test_turning_share_changes_nothing(tmp_path: Path, before: Run) -> None:
     shared = FIRM.replace("Typist: {reports_to: North", "Typist: {share: 0.3, reports_to: North")
     assert simulated(tmp_path / "run", shared, until="week:2").digest() == before.digest()

@@ -76,10 +76,10 @@ def digest(run: RunName, as_json: AsJson = False) -> None:
     from taskweave.api import Run
 
     opened = Run.open(run)
-    value = opened.digest()
+    found = opened.fingerprint()
     output.warn(opened.warnings)
-    output.answer({"run": str(opened.path), "digest": value})
-    output.line(value)
+    output.answer({"run": str(opened.path), **found._asdict()})
+    output.line(found.digest)
 
 
 def export(
@@ -94,7 +94,7 @@ def export(
     opened = Run.open(run)
     files = opened.export(out, form.value)
     output.warn(opened.warnings)
-    output.answer({"run": str(opened.path), "files": [str(file) for file in files]})
+    output.answer({"run": str(opened.path), "files": [str(file) for file in files], "warnings": opened.warnings})
     output.line(f"{len(files)} files in {out}, for example {files[0]}")
 
 

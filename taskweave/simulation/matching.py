@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 PROPOSED = 0.5  # added where the agent has the proposed role
-TIE = 0.1  # matches that round to the same multiple of this are equal
+TIE = 0.05  # within a title, matches this near to the best are no evidence; see `choose`
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -69,18 +69,30 @@ class Matcher:
         return self._norms[name]
 
 
-def choose(scores: Mapping[str, float], load: Mapping[str, tuple[int, int]]) -> tuple[str, str]:
+def choose(scores: Mapping[str, float], titles: Mapping[str, str], load: Mapping[str, tuple[int, int]]) -> tuple[str, str]:
     """a* of Eq. 6 among the agents in `scores`, and why.  `load` are minutes of work they were given this week, and so far.
 
-    Matches are compared to TIE: below it they are no evidence, and whoever has worked on the like before would get all of it.
-    Ties go to the least loaded, then to the first name: a run must repeat.
+    Whose match is best names the title; of that title those within TIE of it are tied.  Ties, and equal matches of several titles, go to
+    the least loaded, then to the first name: a run must repeat.
+
+    TIE shares out what interchangeable agents would be given: without it whoever has worked on the like before gets more and more of
+    it.  In three runs of manu to week 12 (11 titles of several agents), the most used agent of a title worked so many times the hours
+    of its least used, of the hours it was there (median of the titles, and the worst), and the best match was chosen in:
+
+        TIE    0           0.02        0.05        0.1         0.2
+        ratio  1.48, 2.59  1.19, 1.74  1.11, 1.35  1.10, 1.23  1.05, 1.12
+        best   100 %       83 %        68 %        49 %        39 %
+
+    Above 0.05 the balance gains little, and what somebody knows counts for less and less.
     """
-    ranked = sorted(scores, key=lambda name: (-round(scores[name] / TIE), load[name], name))
-    best = ranked[0]
-    if len(ranked) == 1:
-        return best, f"only eligible; match {scores[best]:.2f}"
-    second = ranked[1]
-    if round(scores[second] / TIE) != round(scores[best] / TIE):
-        return best, f"match {scores[best]:.2f}; next {second} {scores[second]:.2f}"
-    reason = "less loaded" if load[best] < load[second] else "first name"
-    return best, f"match {scores[best]:.2f}, tied with {second} {scores[second]:.2f}; {reason}"
+    best = min(scores, key=lambda name: (-scores[name], load[name], name))
+    tied = [name for name in scores if titles[name] == titles[best] and scores[best] - scores[name] <= TIE]
+    chosen = min(tied, key=lambda name: (load[name], name))
+    others = [name for name in tied if name != chosen] or [name for name in scores if name != chosen]
+    if not others:
+        return chosen, f"only eligible; match {scores[chosen]:.2f}"
+    second = min(others, key=lambda name: (-scores[name], load[name], name))
+    if second not in tied and scores[second] != scores[chosen]:
+        return chosen, f"match {scores[chosen]:.2f}; next {second} {scores[second]:.2f}"
+    reason = "less loaded" if load[chosen] < load[second] else "first name"
+    return chosen, f"match {scores[chosen]:.2f}, tied with {second} {scores[second]:.2f}; {reason}"

@@ -209,11 +209,12 @@ class Tasks:
                 break
             yield stage.env.timeout(min(stage.calendars[agent].next_minute(stage.now) for agent in scores) - stage.now)
         load = {agent: stage.calendars[agent].given(stage.week.index) for agent in present}
-        best, _ = choose(present, load)
-        title = stage.setting.population.agent(best).role
-        peers = {agent: score for agent, score in present.items() if stage.setting.population.agent(agent).role == title}
+        titles = {agent: stage.setting.population.agent(agent).role for agent in present}
+        best, _ = choose(present, titles, load)
+        title = titles[best]
+        peers = {agent: score for agent, score in present.items() if titles[agent] == title}
         roomy = {agent: score for agent, score in peers.items() if self._has_room(agent, subtask.left)}
-        agent, why = choose(roomy or peers, load)
+        agent, why = choose(roomy or peers, titles, load)
         if agent != best:
             why += f"; {best} is booked for the week"
         if title != subtask.step.role:
