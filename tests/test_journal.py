@@ -316,6 +316,24 @@ def test_a_full_disk_is_named_and_leaves_the_journal_usable(path: Path) -> None:
         assert reader.calls(site)[0].messages == question("make", site).messages
 
 
+def test_texts_of_a_joined_transaction_that_was_rolled_back_are_written_again(path: Path) -> None:
+    def fill(journal: Journal) -> None:
+        with journal.joined():
+            for n in range(1000):
+                journal.begin([ask(f"s{n}")])
+
+    with Journal(path, create=True) as journal:
+        pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
+        journal._db.execute(f"PRAGMA max_page_count={pages + 3}")
+        with pytest.raises(DiskFull):
+            fill(journal)
+        journal._db.execute("PRAGMA max_page_count=100000")
+        assert journal._count("SELECT count(*) FROM texts") == 0
+        journal.begin([ask("s0")])
+        with JournalReader(path) as reader:
+            assert reader.calls("s0")[0].messages == question("make", "s0").messages
+
+
 def test_texts_of_a_transaction_that_failed_are_written_again(path: Path) -> None:
     with Journal(path, create=True) as journal:
         journal.begin([ask("a")])

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import stat
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -69,13 +69,16 @@ class Journal:
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
         self._db = open_for_writing(path, create=create)
-        self._texts: set[str] = set()
+        self._texts: dict[str, int] = {}  # numbers of the texts of this session by their digests: a later one stores what it shares again
         self._outer: Transaction | None = None
         with named_trouble(path):
             self.lost = self._count("SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends)")
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
             self.weeks = self._count("SELECT count(*) FROM weeks")
             self._attempt = self._count("SELECT coalesce(max(id), 0) FROM attempts")
+            self._last_text = self._count("SELECT coalesce(max(id), 0) FROM texts")
+            asked = self._db.execute("SELECT key FROM requests WHERE key NOT IN (SELECT key FROM outcomes)")
+            self._unanswered = frozenset(key for (key,) in asked)  # written down by a session that ended before the answer
             self._session = self._count("SELECT coalesce(max(seq), 0) FROM sessions")
 
     # ---------------------------------------------------------------- asks
@@ -95,21 +98,20 @@ class Journal:
         """Write an attempt for each ask, and what it asks; to be called before anything is sent.  Returns the attempts' ids."""
         first = self._attempt + 1
         ids = range(first, first + len(asks))
-        fresh = [ask for ask in asks if ask.tries == 0]
         with self._transaction():
-            added = self._write_requests(fresh)
+            added = self._write_requests(ask for ask in asks if ask.tries == 0 and ask.key not in self._unanswered)
             self._db.executemany(
                 "INSERT INTO attempts(id, key, est) VALUES (?, ?, ?)",
                 [(attempt, ask.key, ask.estimate) for attempt, ask in zip(ids, asks, strict=True)],
             )
-        self._texts |= added
+        self._remember(added)
         self._attempt = ids[-1] if asks else self._attempt
         return ids
 
     def land(self, landed: Sequence[Landed], ended: Sequence[Ended] = ()) -> None:
         """Write outcomes, the ends of their attempts, and the ends of attempts without one, in a single transaction."""
         with self._transaction():
-            added = self._write_requests([item.ask for item in landed if item.attempt is None])
+            added = self._write_requests(item.ask for item in landed if item.attempt is None)
             self._db.executemany(
                 "INSERT INTO outcomes(key, site, ordinal, draw, kind, value, prompt_tokens, completion_tokens)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -123,7 +125,7 @@ class Journal:
                 [(item.attempt, OUTCOME, "") for item in landed if item.attempt is not None]
                 + [(item.attempt, item.how, item.why) for item in ended],
             )
-        self._texts |= added
+        self._remember(added)
 
     # ---------------------------------------------------------------- ticks and injections
     def tick(self, n: int, inbox: Path) -> list[Injection]:
@@ -239,19 +241,26 @@ class Journal:
         Whoever sends does so after the block.  A failure that is not the file's own leaves what was written committed.
         """
         self._outer = Transaction(self._db, self.path)
-        trouble: BaseException | None = None
         try:
             yield
-        except BaseException as raised:
-            trouble = raised
+        except BaseException as trouble:
+            self._end(trouble if isinstance(trouble, sqlite3.DatabaseError | DiskFull) else None)
+            raise
+        self._end(None)
+
+    def _end(self, trouble: BaseException | None) -> None:
+        """Commit what `joined` has begun, or with a trouble of the file roll it back."""
+        outer, self._outer = self._outer, None
+        assert outer is not None
+        try:
+            if self._db.in_transaction:
+                outer.__exit__(type(trouble) if trouble else None, trouble, None)
+        except BaseException as refused:
+            trouble = refused
             raise
         finally:
-            outer, self._outer = self._outer, None
-            if self._db.in_transaction:
-                if isinstance(trouble, sqlite3.DatabaseError | DiskFull):
-                    outer.__exit__(type(trouble), trouble, None)
-                else:
-                    outer.__exit__(None, None, None)
+            if trouble is not None:
+                self._forget_undone()
 
     def _transaction(self) -> contextlib.AbstractContextManager[None]:
         if self._outer is None:
@@ -263,35 +272,45 @@ class Journal:
     def _count(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
 
-    def _write_requests(self, asks: Sequence[Ask]) -> set[str]:
-        """What was asked, texts once each.  Returns the digests of those added, to be remembered when the transaction has held."""
-        texts: dict[str, str] = {}
-        self._db.executemany(
-            "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [self._request_row(ask, texts) for ask in asks]
-        )
-        self._db.executemany(
-            "INSERT OR IGNORE INTO texts(hash, body) VALUES (?, ?)", [(mark, _packed(text)) for mark, text in texts.items()]
-        )
-        return set(texts)
+    def _write_requests(self, asks: Iterable[Ask]) -> dict[str, int]:
+        """What was asked, texts once each.  Returns the numbers of the texts added, to be remembered when the transaction has held."""
+        added: dict[str, int] = {}
+        bodies: list[tuple[int, bytes]] = []
 
-    def _request_row(self, ask: Ask, texts: dict[str, str]) -> tuple[str | int | None, ...]:
-        place = (ask.key, ask.site, ask.ordinal, ask.draw, ask.kind)
-        request = ask.request
-        if request is None:
-            mark = text_digest(ask.question)
-            self._add(texts, mark, ask.question)
-            return (*place, None, None, None, None, None, None, canonical([["question", mark]]))
-        marks = ask.texts or request.text_digests()
-        for mark, (_, text) in zip(marks, request.messages, strict=True):
-            self._add(texts, mark, text)
-        if (schema := request.schema_digest()) is not None:
-            self._add(texts, schema, request.schema_text())
-        messages = canonical([[role, mark] for mark, (role, _) in zip(marks, request.messages, strict=True)])
-        return (*place, request.prompt, request.version, request.backbone, request.seed, _sampling(request), schema, messages)
+        def number_of(mark: str, text: str) -> int:
+            number = self._texts.get(mark) or added.get(mark)
+            if number is None:
+                number = added[mark] = self._last_text + len(added) + 1
+                bodies.append((number, _packed(text)))
+            return number
 
-    def _add(self, texts: dict[str, str], mark: str, text: str) -> None:
-        if mark not in self._texts:
-            texts[mark] = text
+        self._db.executemany(
+            "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [_request_row(ask, number_of) for ask in asks]
+        )
+        self._db.executemany("INSERT INTO texts(id, body) VALUES (?, ?)", bodies)
+        return added
+
+    def _remember(self, added: dict[str, int]) -> None:
+        self._texts |= added
+        self._last_text += len(added)
+
+    def _forget_undone(self) -> None:
+        """After what has been rolled back: texts that are not there will be written again."""
+        self._last_text = self._count("SELECT coalesce(max(id), 0) FROM texts")
+        self._texts = {mark: number for mark, number in self._texts.items() if number <= self._last_text}
+
+
+def _request_row(ask: Ask, number_of: Callable[[str, str], int]) -> tuple[str | int | None, ...]:
+    place = (ask.key, ask.site, ask.ordinal, ask.draw, ask.kind)
+    request = ask.request
+    if request is None:
+        question = number_of(text_digest(ask.question), ask.question)
+        return (*place, None, None, None, None, None, None, canonical([["question", question]]))
+    marks = ask.texts or request.text_digests()
+    messages = canonical([[role, number_of(mark, text)] for mark, (role, text) in zip(marks, request.messages, strict=True)])
+    mark = request.schema_digest()
+    schema = None if mark is None else number_of(mark, request.schema_text())
+    return (*place, request.prompt, request.version, request.backbone, request.seed, _sampling(request), schema, messages)
 
 
 def _packed(text: str) -> bytes:

@@ -219,7 +219,7 @@ class JournalReader:
                     version=version,
                     backbone=backbone,
                     seed=seed,
-                    messages=tuple((role, self._text(mark)) for role, mark in json.loads(messages)),
+                    messages=tuple((role, self._text(number)) for role, number in json.loads(messages)),
                     sampling=None if sampling is None else json.loads(sampling),
                     schema=None if schema is None else json.loads(self._text(schema)),
                     attempts=self._attempts(key),
@@ -248,8 +248,8 @@ class JournalReader:
         )
         return tuple(Attempt(id=id, est=est, at=at, how=how, why=why, ended=ended) for id, est, at, how, why, ended in rows)
 
-    def _text(self, mark: str) -> str:
-        rows = self._rows("SELECT body FROM texts WHERE hash = ?", mark)
+    def _text(self, number: int) -> str:
+        rows = self._rows("SELECT body FROM texts WHERE id = ?", number)
         return zlib.decompress(rows[0][0]).decode()
 
     def _rows(self, query: str, *values: str | int) -> list[tuple[Json, ...]]:
