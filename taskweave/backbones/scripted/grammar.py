@@ -197,7 +197,7 @@ def shortened(text: str, most: int) -> str:
     """The text without as many of its spare sentences, from the last one on, as brings it to `most` words."""
     if SPARE not in text:
         return text
-    if text.count(" ") + text.count("\n") >= most and (over := wording.words(text) - most) > 0:
+    if text.count(" ") + text.count("\n") >= most and (over := wording.words(text) - most) > 0:  # what can be told without splitting it
         for spare in reversed(_SPARED.findall(text)):
             if over <= 0:
                 break
@@ -219,6 +219,11 @@ def tidy(text: str) -> str:
     if first := _FIRST.match(text):
         text = text[: first.end()].upper() + text[first.end() :]
     return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
+
+
+def words_of(text: str) -> int:
+    """The words of a tidied text, by what stands between them."""
+    return text.count(" ") + text.count("\n") - text.count("\n\n") + bool(text)
 
 
 @dataclass(slots=True)

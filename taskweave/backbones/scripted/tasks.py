@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from random import Random
 
 from taskweave.backbones.scripted import known, topics, wording
@@ -17,6 +18,7 @@ from taskweave.records import Json
 Inputs = Mapping[str, Json]
 
 
+@lru_cache(maxsize=4096)
 def skeleton(title: str) -> str:
     """A title without figures and capitals, to tell whether two say the same."""
     return re.sub(r"[^a-z]+", " ", title.lower()).strip()

@@ -528,7 +528,7 @@ _ANSWER = re.compile(r'\b(?:answer|response|reply|exposure) to "[^"]+"')
 
 def answer_in(title: str) -> str | None:
     """The subject of a task that answers an incident: 'answer to "Cross-Border Data Ban"'; None where it answers none."""
-    found = _ANSWER.search(title)
+    found = _ANSWER.search(title) if '"' in title else None
     return found.group() if found else None
 
 
