@@ -115,7 +115,7 @@ def _finding(sentence: str) -> tuple[str, int]:
     text = wording.upper_first(text.rstrip(".;:, "))
     if not _SHORTEST <= wording.words(text) <= _LONGEST or text.count("(") != text.count(")") or ": " in text:
         return "", 0
-    flaw = next(topics.flaws_in(text), None)
+    flaw = next(iter(topics.flaws_in(text)), None)
     before = text.partition(flaw.text)[0] if flaw else ""
     if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
         return "", 0

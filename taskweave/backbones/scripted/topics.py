@@ -7,7 +7,7 @@ the subject back out of a task's title; `own_subject(role, text)` finds which of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
@@ -327,16 +327,12 @@ def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
     return {first: {second: tuple(flaws) for second, flaws in seconds.items()} for first, seconds in found.items()}
 
 
-def flaws_in(text: str) -> Iterator[Flaw]:
+@lru_cache(maxsize=1024)
+def flaws_in(text: str) -> tuple[Flaw, ...]:
     """The flaws of the banks that a text names, in its order."""
     words, flaws = text.split(), _flaws()
-    if flaws.keys().isdisjoint(words):
-        return
-    for at, first in enumerate(words[:-1], 1):
-        if first in flaws:
-            for flaw in flaws[first].get(words[at], ()):
-                if flaw.text in text:
-                    yield flaw
+    starts = [(first, second) for first, second in zip(words, words[1:], strict=False) if first in flaws and second in flaws[first]]
+    return tuple(flaw for first, second in dict.fromkeys(starts) for flaw in flaws[first][second] if flaw.text in text)
 
 
 @lru_cache(maxsize=8192)
