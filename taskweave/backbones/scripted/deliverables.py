@@ -11,7 +11,7 @@ from datetime import date
 from functools import lru_cache, partial
 from zlib import crc32
 
-from taskweave.backbones.scripted import known, payloads, queries, topics, wording
+from taskweave.backbones.scripted import fields, known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import due, figures, share
 from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy, words_of
@@ -72,9 +72,9 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     case = named_case(work, goal, own) or best_case(draft, work, own)
     first, second = topics.ranked(draft.random, case.problems, case.texts, own, about, foreign, spread=2.6)[:2]
     first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem.flaw))
-    named = topics.measured_in(goal)
+    named = fields.measured_in(goal)
     measures, possible = topics.measures(case, own), topics.checks(case, own)
-    metrics = topics.ranked(draft.random, measures, topics.names_of(measures), own, about, foreign)
+    metrics = topics.ranked(draft.random, measures, fields.names_of(measures), own, about, foreign)
     if named:
         metrics.insert(0, named)
     checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, foreign)[:2]
@@ -131,7 +131,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     asked = payloads.asked(goal, own, about, str(subtask["activity"]))
     payloads.know_question(draft, asked)
     excerpts = [str(dependency["excerpt"]) for dependency in inputs["dependencies"]]
-    know_dependencies(draft, dependencies, excerpts, topics.stems(f"{own} {about} {case.items} {case.item}"))
+    know_dependencies(draft, dependencies, excerpts, wording.stems(f"{own} {about} {case.items} {case.item}"))
 
     def begin() -> None:
         payloads.know_payload(draft, asked)
@@ -182,12 +182,12 @@ def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: known.Role) -> 
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
-def named_case(work: topics.Field, goal: str, subject: str) -> topics.Case | None:
+def named_case(work: fields.Field, goal: str, subject: str) -> fields.Case | None:
     """The case whose things the subtask's goal names."""
     low = goal.lower()
     if topics.answer_in(subject):
-        return next((case for case in topics.incident_cases() if case.source in low or f" {case.items} " in low), None)
-    return topics.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
+        return next((case for case in fields.incident_cases() if case.source in low or f" {case.items} " in low), None)
+    return fields.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
 
 
 def head_of(organization: Mapping[str, Json], role: str) -> str:

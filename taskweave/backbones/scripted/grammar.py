@@ -168,11 +168,14 @@ def _steps(parts: Iterable[Part]) -> tuple[Step, ...]:
         run = list(group)
         names = frozenset(part.name for part in run if isinstance(part, Slot))
         if plain and names:
-            pieces = (part.replace("%", "%%") if isinstance(part, str) else f"%({part.name})s" for part in run if isinstance(part, str | Slot))
-            steps.append(Run("".join(pieces), names))
+            steps.append(Run("".join(map(_templated, run)), names))
         else:
             steps.extend(run)
     return tuple(steps)
+
+
+def _templated(part: Part) -> str:
+    return f"%({part.name})s" if isinstance(part, Slot) else str(part).replace("%", "%%")
 
 
 @lru_cache(maxsize=4096)
