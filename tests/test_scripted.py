@@ -802,8 +802,6 @@ def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_a
     assert topics.best_case(draft, topics.field_of(known.bare_role("Backend Engineer")), "grievance procedure").field == "people"
     software = {metric.name for metric in fields.all_fields()["software"].metrics}
     assert {metric.name for metric in topics.measures(case, "webhook retry queue")} <= software
-        m.name for m in fields.all_fields()["software"].metrics
-    }
     unknown = topics.best_case(draft, people, "zebra")
     assert topics.measures(unknown, "zebra") == ()
     assert "count the {items} again from the same list, expecting fewer than {below}" in topics.checks(unknown, "zebra")
