@@ -517,6 +517,27 @@ def test_what_was_counted_is_found_in_a_table_too() -> None:
     assert not found_in("12 of 90 requests came in on Monday.")
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("We found 12 of the 90 requests that time out after the second retry.", "12 of 90"),
+        ("Of all, 1,200 requests, out of 9,000, time out after the second retry.", "1,200 of 9,000"),
+        ("Requests that time out after the second retry: 12 of 90.", "12 of 90"),
+        ("We saw 12 requests that time out after the second retry.", "12"),
+        ("The requests that time out after the second retry: 12 for now.", "12"),
+    ],
+)
+def test_a_count_is_found_in_each_way_of_saying_it(said: str, told: str) -> None:
+    assert found_in(said)["told"] == f"{told} requests time out after the second retry"
+
+
+def test_what_an_aim_says_was_not_counted_and_takes_no_place_before_what_was() -> None:
+    aim = "What we want: at most 8 of 90 requests that time out after the second retry.\n"
+    assert not found_in(aim)
+    then = "3 of 90 requests load the same tenant settings twice. 12 of 90 requests time out after the second retry."
+    assert found_in(aim + then)["told"] == found_in(then)["told"] == "3 of 90 requests load the same tenant settings twice"
+
+
 def test_the_second_group_is_never_the_larger_one() -> None:
     for seed in range(300):
         draft = Draft(Random(seed), {})

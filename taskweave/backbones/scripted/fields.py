@@ -161,6 +161,12 @@ def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
     return {first: {second: tuple(flaws) for second, flaws in seconds.items()} for first, seconds in found.items()}
 
 
+@lru_cache(maxsize=1)
+def short_flaws() -> frozenset[str]:
+    """The flaws of two words, which `flaws_in` does not see before a full stop."""
+    return frozenset(flaw.text for seconds in _flaws().values() for flaws in seconds.values() for flaw in flaws if flaw.text.count(" ") < 2)
+
+
 @lru_cache(maxsize=1024)
 def flaws_in(text: str) -> tuple[Flaw, ...]:
     """The flaws of the banks that a text names, in its order."""

@@ -96,8 +96,8 @@ def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 2
     prose = excerpt.replace("\n-- ", " ")
-    flaws = {flaw.text for flaw in fields.flaws_in(prose)}
-    for sentence in wording.sentences(prose) if flaws else ():
+    flaws = fields.short_flaws().union(flaw.text for flaw in fields.flaws_in(prose))
+    for sentence in wording.sentences(prose):
         if any(map(sentence.__contains__, flaws)):
             text, score = _finding(sentence)
             if score > most and (score := score - _against(text)) > most:
@@ -156,9 +156,11 @@ _NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
 def found_in(excerpt: str) -> Mapping[str, str]:
     """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
     own = _own_words(excerpt)
-    sentences = wording.sentences(own)
-    for flaw in fields.flaws_in(own):
-        if numbers := _counted([sentence for sentence in sentences if flaw.text in sentence and not _is_limit(sentence)], flaw):
+    sentences, flaws = wording.sentences(own), fields.flaws_in(own)
+    holding = [sentence for sentence in sentences if any(flaw.text in sentence for flaw in flaws)]
+    telling = [sentence for sentence in holding if not _is_limit(sentence)]
+    for flaw in flaws if len(telling) == len(holding) else fields.flaws_in(" ".join(telling)):
+        if numbers := _counted([sentence for sentence in telling if flaw.text in sentence], flaw):
             told = {
                 "told": f"{' of '.join(numbers)} {flaw.case.items} {flaw.text}",
                 "dep_items": flaw.case.items,
