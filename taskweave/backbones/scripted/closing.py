@@ -68,7 +68,7 @@ def diagnose(inputs: Inputs, dice: Dice) -> Json:
         deviations.append(tidy(local(draft, "deviation_dropped", _task_slots(task))))
     for task in by_status.get("blocked", [])[:3]:
         blockers.append(tidy(local(draft, "blocker_task", _task_slots(task))))
-    for reading in order_readings(inputs["readings"], stated, str(unit["owner"]), "")[:1]:
+    for reading in order_readings(known.readings(inputs["readings"], stated), stated, str(unit["owner"]))[:1]:
         goal = next((goal for goal in stated if goal.short == reading.goal), None)
         said.append(local(draft, "diagnose_reading", reading.slots() | (goal.slots() if goal else {})))
         if reading.distance > 0.02 and unit["level"] != "week":

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from zlib import crc32
 
-from taskweave.backbones.scripted import known, payloads, queries, topics, wording
+from taskweave.backbones.scripted import fields, known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import due, figures, share
-from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
+from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy, words_of
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import bears, borrowed, dependency_slots, found_in, know_dependencies, named
 from taskweave.backbones.scripted.topics import bears_on, best_case, other_subjects
@@ -26,6 +26,7 @@ _START = date(2026, 1, 5)
 _TOLD_GOAL = 0.5  # how often a text that bears on a goal says so
 
 
+@lru_cache(maxsize=1024)
 def kind_of(artifact: str) -> str:
     """The form in which an artifact is written, whatever a role calls it."""
     low = artifact.lower().strip()
@@ -36,11 +37,17 @@ def kind_of(artifact: str) -> str:
     return max(named)[1] if named else "report"
 
 
-def choose_artifact(draft: Draft, artifacts: Sequence[str], activity: str) -> str:
-    """One of the role's artifacts, weighted by how well its form suits the activity."""
-    options = list(artifacts) or ["report"]
+@lru_cache(maxsize=1024)
+def _suiting(artifacts: tuple[str, ...], activity: str) -> tuple[float, ...]:
+    """How well the form of each artifact suits an activity."""
     kinds = load().tables["kinds"]
-    weights = [float(kinds[kind_of(artifact)]["suits"].get(activity, 1)) for artifact in options]
+    return tuple(float(kinds[kind_of(artifact)]["suits"].get(activity, 1)) for artifact in artifacts)
+
+
+def choose_artifact(draft: Draft, artifacts: tuple[str, ...], activity: str) -> str:
+    """One of the role's artifacts, weighted by how well its form suits the activity."""
+    options = artifacts or ("report",)
+    weights = _suiting(options, activity)
     at = draft.random.random() * sum(weights)
     for artifact, weight in zip(options, weights, strict=True):
         at -= weight
@@ -65,9 +72,9 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     case = named_case(work, goal, own) or best_case(draft, work, own)
     first, second = topics.ranked(draft.random, case.problems, case.texts, own, about, foreign, spread=2.6)[:2]
     first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem.flaw))
-    named = topics.measured_in(goal)
+    named = fields.measured_in(goal)
     measures, possible = topics.measures(case, own), topics.checks(case, own)
-    metrics = topics.ranked(draft.random, measures, topics.names_of(measures), own, about, foreign)
+    metrics = topics.ranked(draft.random, measures, fields.names_of(measures), own, about, foreign)
     if named:
         metrics.insert(0, named)
     checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, foreign)[:2]
@@ -124,7 +131,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     asked = payloads.asked(goal, own, about, str(subtask["activity"]))
     payloads.know_question(draft, asked)
     excerpts = [str(dependency["excerpt"]) for dependency in inputs["dependencies"]]
-    know_dependencies(draft, dependencies, excerpts, topics.stems(f"{own} {about} {case.items} {case.item}"))
+    know_dependencies(draft, dependencies, excerpts, wording.stems(f"{own} {about} {case.items} {case.item}"))
 
     def begin() -> None:
         payloads.know_payload(draft, asked)
@@ -167,20 +174,20 @@ def subjects_of(role: known.Role, goal: str, title: str) -> tuple[str, str]:
 
 def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: known.Role) -> None:
     """One of the goals served, and whether the work bears on it directly."""
-    owners = {str(goal["name"]): goal.get("owner") for goal in inputs["organization"]["goals"]}
-    stated = [known.goal_of(goal, owners.get(str(goal["name"]))) for goal in inputs["goals"]]
-    if stated:
-        goal = draft.pick(stated)
+    if inputs["goals"]:
+        raw = draft.pick(inputs["goals"])
+        owner = next((goal.get("owner") for goal in inputs["organization"]["goals"] if goal["name"] == raw["name"]), None)
+        goal = known.goal_of(raw, owner)
         linked = bears_on(goal, subjects, role) >= 1.2 and draft.random.random() < _TOLD_GOAL
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
-def named_case(work: topics.Field, goal: str, subject: str) -> topics.Case | None:
+def named_case(work: fields.Field, goal: str, subject: str) -> fields.Case | None:
     """The case whose things the subtask's goal names."""
     low = goal.lower()
     if topics.answer_in(subject):
-        return next((case for case in topics.incident_cases() if case.source in low or f" {case.items} " in low), None)
-    return topics.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
+        return next((case for case in fields.incident_cases() if case.source in low or f" {case.items} " in low), None)
+    return fields.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
 
 
 def head_of(organization: Mapping[str, Json], role: str) -> str:
@@ -197,7 +204,9 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 def headline(draft: Draft, *rules: str, told: str = "") -> str:
     """A title of at most eleven words whose figures come up in the text below it, and that names the subject where the text does not."""
     best, worst = "", 99
-    subject = draft.slots["O"].lower() if told and draft.slots["O"].lower() not in told.replace("\n-- ", " ").lower() else ""
+    subject = draft.slots["O"].lower() if told else ""
+    if subject in told or subject in told.replace("\n-- ", " ").lower():
+        subject = ""
     for attempt in range(8):
         text = wording.upper_first(draft.say(rules[attempt % len(rules)]))
         faults = (
@@ -221,8 +230,12 @@ def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None
         if shorter:
             draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
         begin()
-        text = tidy(shortened(draft.say(rule), LONGEST)) if isinstance(rule, str) else rule()
-        size = wording.words(text)
+        if isinstance(rule, str):
+            text = tidy(shortened(draft.say(rule), LONGEST))
+            size = words_of(text)
+        else:
+            text = rule()
+            size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
             return text
         miss = max(SHORTEST - size, 3 * (size - LONGEST))

@@ -88,40 +88,46 @@ class Reading:
 
 
 def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[Reading]:
-    """The readings, the one farthest from its target first.  Which side is the good one is read from the goal's words."""
+    """The readings, the one farthest from its target first."""
     by_name = {goal.name: goal for goal in stated}
     found = []
     for reading in raw:
-        value, unit, target = float(reading["value"]), str(reading.get("unit") or ""), reading.get("target")
-        goal = by_name.get(str(reading.get("goal") or ""))
-        places = max(_places(target), 1 if abs(value) < 100 else 0)
-        distance, side, gap, aim = 0.0, "", "", ""
-        if target is not None:
-            percent = unit.startswith("%")
-            aim = wording.measured(float(target), "%" if percent else "", _places(target))
-            gap = wording.measured(abs(value - float(target)), "points" if percent else unit if len(unit.split()) < 3 else "", places)
-            gap = "1 point" if gap == "1 points" else gap
-            side = "above" if value > float(target) else "below"
-            text = goal.text if goal else ""
-            timed = "within" in text and bool(_TIME.search(unit))
-            lower = timed or (bool(_LOWER.search(text)) and not _HIGHER.search(text))  # where the words do not say, more is better
-            reached = value == float(target) or (side == "below") == lower
-            distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
-        shown = wording.measured(value, unit.removeprefix(f"{spaced(str(reading['kpi']))} "), places)  # 'trials are at 383 a month'
-        found.append(Reading(spaced(str(reading["kpi"])), shown, aim, gap, side, distance, goal.short if goal else ""))
+        target, goal = reading.get("target"), by_name.get(str(reading.get("goal") or ""))
+        aim = None if target is None else float(target)
+        found.append(_reading(str(reading["kpi"]), float(reading["value"]), str(reading.get("unit") or ""), aim, goal))
     return sorted(found, key=lambda r: (-r.distance, r.kpi))
 
 
-def _places(target: Json) -> int:
+@lru_cache(maxsize=1024)
+def _reading(kpi: str, value: float, unit: str, target: float | None, goal: Goal | None) -> Reading:
+    """One reading.  Which side of the target is the good one is read from the goal's words."""
+    places = max(_places(target), 1 if abs(value) < 100 else 0)
+    distance, side, gap, aim = 0.0, "", "", ""
+    if target is not None:
+        percent = unit.startswith("%")
+        aim = wording.measured(target, "%" if percent else "", _places(target))
+        gap = wording.measured(abs(value - target), "points" if percent else unit if len(unit.split()) < 3 else "", places)
+        gap = "1 point" if gap == "1 points" else gap
+        side = "above" if value > target else "below"
+        text = goal.text if goal else ""
+        timed = "within" in text and bool(_TIME.search(unit))
+        lower = timed or (bool(_LOWER.search(text)) and not _HIGHER.search(text))  # where the words do not say, more is better
+        reached = value == target or (side == "below") == lower
+        distance = 0.0 if reached else abs(value - target) / (abs(target) or 1.0)
+    shown = wording.measured(value, unit.removeprefix(f"{spaced(kpi)} "), places)  # 'trials are at 383 a month'
+    return Reading(spaced(kpi), shown, aim, gap, side, distance, goal.short if goal else "")
+
+
+def _places(target: float | None) -> int:
     """Decimals of a target, at most two."""
-    text = "" if target is None else f"{float(target):.2f}".rstrip("0")
+    text = "" if target is None else f"{target:.2f}".rstrip("0")
     return len(text.partition(".")[2])
 
 
-def reached(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> dict[str, bool]:
+def reached(measured: Sequence[Reading]) -> dict[str, bool]:
     """Whether all readings of a goal have reached their targets, by the goal's short name; without a target nothing is known."""
     found: dict[str, bool] = {}
-    for reading in readings(raw, stated):
+    for reading in measured:
         if reading.goal and reading.target:
             found[reading.goal] = found.get(reading.goal, True) and not reading.distance
     return found

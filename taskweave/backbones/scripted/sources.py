@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 
-from taskweave.backbones.scripted import topics, wording
+from taskweave.backbones.scripted import fields, topics, wording
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.records import Json
@@ -97,8 +96,8 @@ def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 2
     prose = excerpt.replace("\n-- ", " ")
-    flaws = {flaw.text for flaw in topics.flaws_in(prose)}
-    for sentence in wording.sentences(prose) if flaws else ():
+    flaws = fields.short_flaws().union(flaw.text for flaw in fields.flaws_in(prose))
+    for sentence in wording.sentences(prose):
         if any(map(sentence.__contains__, flaws)):
             text, score = _finding(sentence)
             if score > most and (score := score - _against(text)) > most:
@@ -115,7 +114,7 @@ def _finding(sentence: str) -> tuple[str, int]:
     text = wording.upper_first(text.rstrip(".;:, "))
     if not _SHORTEST <= wording.words(text) <= _LONGEST or text.count("(") != text.count(")") or ": " in text:
         return "", 0
-    flaw = next(topics.flaws_in(text), None)
+    flaw = next(iter(fields.flaws_in(text)), None)
     before = text.partition(flaw.text)[0] if flaw else ""
     if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
         return "", 0
@@ -157,16 +156,19 @@ _NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
 def found_in(excerpt: str) -> Mapping[str, str]:
     """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
     own = _own_words(excerpt)
-    sentences = wording.sentences(own)
-    for flaw in topics.flaws_in(own):
-        if numbers := _counted([sentence for sentence in sentences if flaw.text in sentence and not _is_limit(sentence)], flaw):
+    sentences, flaws = wording.sentences(own), fields.flaws_in(own)
+    holding = [sentence for sentence in sentences if any(flaw.text in sentence for flaw in flaws)]
+    telling = [sentence for sentence in holding if not _is_limit(sentence)]
+    for flaw in flaws if len(telling) == len(holding) else fields.flaws_in(" ".join(telling)):
+        if numbers := _counted([sentence for sentence in telling if flaw.text in sentence], flaw):
             told = {
                 "told": f"{' of '.join(numbers)} {flaw.case.items} {flaw.text}",
                 "dep_items": flaw.case.items,
                 "dep_flaw": flaw.text,
             }
             named = (way for way in flaw.remedies if any(way in sentence and not _is_limit(sentence) for sentence in sentences))
-            return told | {"do": do for do in islice(named, 1)}
+            do = next(named, "")
+            return told | ({"do": do} if do else {})
     return {}
 
 
@@ -178,7 +180,7 @@ def _own_words(excerpt: str) -> str:
     return _AIM_HEAD.sub(r"\1: ", text) if any(map(text.__contains__, _AIMS)) else text
 
 
-def _counted(sentences: Sequence[str], flaw: topics.Flaw) -> tuple[str, ...]:
+def _counted(sentences: Sequence[str], flaw: fields.Flaw) -> tuple[str, ...]:
     """How many items have a flaw, and of how many where that is said: by the first of five ways of saying so that is found."""
     items, size = flaw.case.items, len(flaw.text)
     places = [(text, at, _without(text, at, "that ", "who ")) for text in sentences for at in _places(text, flaw.text)]
@@ -255,7 +257,7 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], e
             draft.know(builds=local(draft, "then_now", {**lead, **moved, "then": then}))
         else:
             draft.know(builds=local(draft, "basis_own" if lead["dep_author"] == known["author"] else "basis", lead))
-    evidence = draft.say("evidence_line") if len(wanted & topics.stems(known.get("evidence", ""))) > 1 else ""
+    evidence = draft.say("evidence_line") if len(wanted & wording.stems(known.get("evidence", ""))) > 1 else ""
     if evidence:
         draft.know(builds=f"{draft.slots['builds']} {evidence}".strip())
     rest = [slots for at, slots in enumerate(first) if at != place]
@@ -273,9 +275,9 @@ def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], e
 
 def bears(quote: str, *subjects: str) -> bool:
     """Whether a finding is about one of the subjects: by more than a word that any two texts have in common."""
-    heard = topics.stems(quote)
+    heard = wording.stems(quote)
     named = [subject.partition(' to "')[2] if topics.answer_in(subject) == subject else subject for subject in subjects]
-    return any(topics.telling_stems(subject) & heard or len(topics.stems(subject) & heard) > 1 for subject in named)
+    return any(topics.telling_stems(subject) & heard or len(wording.stems(subject) & heard) > 1 for subject in named)
 
 
 def _bears(quote: str, known: Mapping[str, str]) -> bool:
@@ -286,7 +288,7 @@ def _bears(quote: str, known: Mapping[str, str]) -> bool:
 
 
 def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) -> str:
-    return draft.say("read_near" if wanted & topics.stems(slots["dep"]) else "read_far")
+    return draft.say("read_near" if wanted & wording.stems(slots["dep"]) else "read_far")
 
 
 _COUNT_LAST = re.compile(r"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? \Z")
