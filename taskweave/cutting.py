@@ -155,8 +155,7 @@ def _with(limits: _Limits, which: int, value: int) -> _Limits:
 def _size(value: Json) -> int:
     """Bytes of the text in a value, with a little for each leaf."""
     size, left = 0, [value]
-    while left:  # a stack and not recursion: every input of every call is measured
-        part = left.pop()
+    for part in left:  # a list that grows and not recursion: every input of every call is measured
         if isinstance(part, str):
             size += (len(part) if part.isascii() else len(part.encode())) + _LEAF
         elif isinstance(part, dict):
@@ -170,15 +169,19 @@ def _size(value: Json) -> int:
 
 def _extent(value: Json) -> _Limits:
     """The limits that cut nothing of a value."""
-    if isinstance(value, str):
-        return _Limits(_bytes(value), 0, 0)
-    if not isinstance(value, (dict, list, tuple)):
-        return _Limits(0, 0, 0)
-    inner = [_extent(part) for part in (value.values() if isinstance(value, dict) else value)]
-    text, texts, records = (max(kind, default=0) for kind in zip(*inner, strict=True)) if inner else (0, 0, 0)
-    if isinstance(value, dict):
-        return _Limits(text, texts, records)
-    return _Limits(text, max(texts, _size(value)), records) if _is_texts(value) else _Limits(text, texts, max(records, len(value)))
+    text, texts, records, left = 0, 0, 0, [value]
+    for part in left:
+        if isinstance(part, str):
+            text = max(text, _bytes(part))
+        elif isinstance(part, dict):
+            left += part.values()
+        elif isinstance(part, (list, tuple)):
+            if _is_texts(part):
+                texts = max(texts, _size(part))
+            else:
+                records = max(records, len(part))
+            left += part
+    return _Limits(text, texts, records)
 
 
 def _is_texts(value: Sequence[Json]) -> bool:

@@ -146,7 +146,7 @@ def _parted(whole: nodes.Template) -> list[nodes.Template]:
     for node in whole.body:
         pieces += (nodes.Output([part], lineno=part.lineno) for part in node.nodes) if isinstance(node, nodes.Output) else [node]
     first = next((place for place, piece in enumerate(pieces) if _names(piece) - {STEADY}), len(pieces))
-    if any(map(whole.find, _SETTING)) or not any(map(_names, pieces[:first])):
+    if any(whole.find_all(_SETTING)) or not any(map(_names, pieces[:first])):
         return [whole]
     parts = [nodes.Template(part, lineno=1) for part in (pieces[:first], pieces[first:]) if part]
     for part in parts:

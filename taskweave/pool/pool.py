@@ -336,6 +336,8 @@ def excerpt(text: str, tokens: int) -> str:
 
     Cut at a sentence's end where one lies in the second half, else at a word's, and then marked " […]".
     """
+    if len(text) <= tokens:  # however many bytes its characters take
+        return text
     budget = 4 * tokens
     data = text.encode("utf-8", "replace")
     if len(data) <= budget:

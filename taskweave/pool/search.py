@@ -108,7 +108,8 @@ class Index:
     def _chosen(self, text: str) -> list[tuple[str, str]]:
         """The terms that are searched, each with the word of the text that it stands for: SQLite folds that in its own way."""
         self._count()
-        written = dict(zip(map(folded, _WORD.findall(text)), _WORD.findall(text), strict=True))
+        words = _WORD.findall(text)
+        written = dict(zip(map(folded, words), words, strict=True))
         found = sorted((count, term) for term in written if (count := self._documents.get(term, 0)))
         telling = [(count, term) for count, term in found if count <= len(self._texts) / 2] or found
         chosen: list[tuple[str, str]] = []
@@ -125,7 +126,7 @@ class Index:
         terms = [word for _, word in self._chosen(query.text)]
         if not terms or k < 1:
             return []
-        given = {name: getattr(query, name) for name in _FILTERS if getattr(query, name) is not None}
+        given = {name: value for name in _FILTERS if (value := getattr(query, name)) is not None}
         where = "".join(f" AND {_FILTERS[name]}" for name in given)
         # The inner LIMIT bounds what one question may cost; it takes the most recent, as an index of rows is written in the order of weeks.
         found = self._db.execute(

@@ -103,7 +103,7 @@ def within(dependencies: Sequence[Dependency], budget: int) -> list[Dependency]:
         if length > each:
             break
         room -= length
-    return [replace(d, excerpt=cut(d.excerpt, each)) for d in dependencies]
+    return [d if tokens(d.excerpt) <= each else replace(d, excerpt=cut(d.excerpt, each)) for d in dependencies]
 
 
 async def resolve(
