@@ -515,6 +515,13 @@ def test_an_incident_that_the_simulation_rejects_stands_in_the_status_as_rejecte
     assert json.loads(type_in("inject", "r", incident, "--json").stdout)["injected"] == ["wrong-2"]
 
 
+def test_a_run_is_not_begun_in_the_folder_of_another(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "lies within the run" in refused("run", "tiny", "--out", finished / "prompts" / "more")
+    monkeypatch.chdir(finished)
+    assert "lies within the run" in refused("run", "tiny")
+    assert not list(finished.rglob("runs"))
+
+
 def test_a_killed_run_says_so_loses_what_was_in_flight_and_resumes_to_the_same_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with Loopback(latency=0.05) as server:

@@ -223,6 +223,12 @@ class Journal:
             self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
         self.weeks += 1
 
+    def last_week(self) -> tuple[int, str | None]:
+        """The last closed week and its digest; 0 and None before the first."""
+        with named_trouble(self.path):
+            row = self._db.execute("SELECT week, digest FROM weeks ORDER BY week DESC LIMIT 1").fetchone()
+        return (0, None) if row is None else (int(row[0]), str(row[1]))
+
     def write_inputs(self, digests: Mapping[str, str]) -> None:
         """Write down, once, what the run works from: a digest by name."""
         with self._transaction():

@@ -61,12 +61,17 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How a run ended: `stop` is None at the horizon, else why it stopped; `week` is the last sealed one, `digest` that of its seal."""
+    """How a run ended: `stop` is None at the horizon, else why it stopped.
+
+    `week` is the last closed one, `digest` that of its seal; `executed` is the last that was executed this time.  It is an earlier one
+    where the run stopped while it re-executed what had been closed before.
+    """
 
     stop: str | None
     cause: str
     week: int
     digest: str | None
+    executed: int
 
 
 class Year:
@@ -299,12 +304,8 @@ async def simulate(
         finished = engine.stop is None and sealed is not None
         if finished:
             pool.finish()
-        return Outcome(
-            stop=engine.stop,
-            cause=engine.cause,
-            week=max(pool.weeks(), default=0),
-            digest=pool.weeks()[max(pool.weeks())] if pool.weeks() else None,
-        )
+        week, digest = journal.last_week()
+        return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
 
 
 def progress_of(year: Year, stats: EngineStats) -> Progress:
