@@ -10,7 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import Table, Text
 from sqlalchemy.engine import Dialect
@@ -46,6 +46,8 @@ class PoolTable(SQLModel, registry=registry()):
     """The base of all tables of run.db; its metadata is its own, so that other rooms' tables never land in run.db."""
 
     __abstract__ = True
+    if TYPE_CHECKING:
+        __table__: ClassVar[Table]  # SQLModel sets it and does not say so
 
     @declared_attr.directive
     def __tablename__(cls) -> str:  # noqa: N805  (SQLAlchemy hands in the class)
@@ -236,13 +238,13 @@ _MODELS: tuple[type[PoolTable], ...] = (
     Agents, Edges, States, Tasks, Subtasks, Results, Uses, Provenance, ToolCalls, Incidents, Events, Load, Readings, Goals, Calls,
 )  # fmt: skip
 
-SCHEMA: dict[str, Table] = {table.name: table for model in _MODELS for table in [model.__table__]}  # type: ignore[attr-defined]
+SCHEMA: dict[str, Table] = {table.name: table for model in _MODELS for table in [model.__table__]}
 TABLES: tuple[str, ...] = tuple(SCHEMA)
 WALL_CLOCK = frozenset({"calls"})  # left out of every digest
 PRIMARY_KEY: dict[str, tuple[str, ...]] = {name: tuple(c.name for c in table.primary_key.columns) for name, table in SCHEMA.items()}
 COLUMNS: dict[str, tuple[str, ...]] = {name: tuple(table.columns.keys()) for name, table in SCHEMA.items()}
 _COLUMN_SETS = {name: frozenset(columns) for name, columns in COLUMNS.items()}
-_FIELDS = {model.__table__.name: model.model_fields for model in _MODELS}  # type: ignore[attr-defined]
+_FIELDS = {model.__table__.name: model.model_fields for model in _MODELS}
 
 
 def table_named(name: str) -> Table:
