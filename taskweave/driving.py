@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from taskweave.engine.reader import JournalReader
 from taskweave.errors import BackboneOut, BadInput, BudgetReached, Divergence, Interrupted, RunRefused, Stopped
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
@@ -22,7 +23,7 @@ from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, defa
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
 from taskweave.shipped import find_organization, shipped
-from taskweave.simulation.incidents import load_incidents
+from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 
@@ -39,8 +40,6 @@ ENDINGS: Mapping[str, type[Stopped]] = {
     "disk": BackboneOut,
 }
 NAMED = 6  # so many changed inputs are named in full
-
-_FORK = "What has happened stays; to change the past, fork the run ('taskweave fork' is planned, it is not there yet)."
 
 
 class Organization:
@@ -161,22 +160,21 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[s
     payloads = load_incidents(file, org, folder.population(), calendar)
     now = status(folder)
     if now.week >= len(calendar.weeks):
-        raise RunRefused(f"{folder.path}: the run is finished, its year is over. {_FORK}")
+        raise RunRefused(f"{folder.path}: the run is finished, its year is over. {FORK}")
     if at is not None:
         payloads = [payload if payload.get("tick") is not None else {**payload, "tick": calendar.tick_of(at)} for payload in payloads]
     for payload in payloads:
         tick = payload.get("tick")
         if tick is None and now.finished:
             raise RunRefused(
-                f"{folder.path}: the run is finished, it has reached its horizon {folder.config.until}. {_FORK} To let an incident happen "
+                f"{folder.path}: the run is finished, it has reached its horizon {folder.config.until}. {FORK} To let an incident happen "
                 f"in a continuation, say when with --at week:{now.week + 1} or later, then 'taskweave resume {folder.path} --until year'."
             )
         if tick is not None and tick <= now.tick:
-            raise RunRefused(
-                f"{payload['title']!r} is meant for {calendar.moment(tick * calendar.day_minutes)[:10]}, which is past: "
-                f"{folder.path} stands at {now.date}. {_FORK}"
-            )
-    ids = [folder.send(payload, known=now.injections) for payload in payloads]
+            raise RunRefused(too_late(payload, tick, calendar, folder.path, now.date))
+    with JournalReader(folder.journal_path) as journal:
+        known = [one.id for one in journal.injections()]
+    ids = [folder.send(payload, known=known) for payload in payloads]
     if warn is not None:
         named = [(payload["title"], id_) for payload, id_ in zip(payloads, ids, strict=True) if id_ != name_of(payload)]
         warn += [f"{id_}: a second incident of that title; the run had been given {title!r} before" for title, id_ in named]

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while no engine drains: the process ends with 130 and says which run can be resumed.
+"""Ctrl-C, SIGTERM and a hang-up while no engine drains: the process ends with 130 and says which run can be resumed.
 
 Entry point: `listen`, before anything heavy is loaded; `name` says which run the message is to name.  A running engine takes the
 signals over and gives them back.  Loads nothing of TaskWeave.
@@ -15,21 +15,22 @@ from types import FrameType
 from typing import NoReturn
 
 EXIT = 130
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))  # some platforms lack one
 _signals = 0
 _run: Callable[[], str | None] | None = None
 
 
 def listen() -> None:
     """From now on the first signal ends what is done as an interrupt does, and a second one ends the process at once."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Whoever started us and has it ignored (a job in the background) means that.
+    for number in ENDING:
+        # Whoever started us and has it ignored (a job in the background, nohup) means that.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _heard)
 
 
 def close_ears() -> None:
     """The exit code stands: nothing is to disturb the end of the process."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 

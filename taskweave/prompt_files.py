@@ -196,7 +196,6 @@ class Prompt:
                 raise PromptInvalid(str(Problem(file=self.file, line=line, what=what))) from None
         return tuple((role, text) for role, text in messages if text)
 
-
     def _path(self, trouble: BaseException, line: int | None) -> str:
         """The path that is not there, as the template writes it; nothing where its line does not tell."""
         named = _ATTRIBUTE.search(str(trouble)) if isinstance(trouble, UndefinedError) else None

@@ -465,6 +465,63 @@ def test_a_wrong_key_ends_with_75_and_the_cause(monkeypatch: pytest.MonkeyPatch)
         assert type_in("resume", "r").exit_code == 0
 
 
+def hand_drop(run: str, **files: Any) -> None:
+    for name, payload in files.items():
+        Path(run, "inbox", f"{name}.json").write_text(json.dumps(payload), encoding="utf-8")
+
+
+def test_what_is_dropped_into_the_inbox_by_hand_happens_when_it_says(finished: Path) -> None:
+    shutil.copytree(finished, "r")
+    calendar = WorkCalendar(RunFolder.open("r").organization().calendar)
+    hand_drop("r", now={"title": "Now"}, later={"title": "Later", "at": "week:5"}, raced={"title": "Raced", "tick": 3})
+    assert type_in("resume", "r", "--until", "week:5").exit_code == 0
+    happened = {row["id"]: row["tick"] for row in Run.open("r").incidents()}
+    assert happened == {"now": calendar.tick_of("week:4"), "raced": calendar.tick_of("week:4"), "later": calendar.tick_of("week:5")}
+    assert not list(Path("r/inbox").glob("*.why"))
+
+
+def test_what_is_dropped_into_the_inbox_by_hand_for_no_day_of_the_year_to_come_is_set_aside(finished: Path) -> None:
+    shutil.copytree(finished, "r")
+    calendar = WorkCalendar(RunFolder.open("r").organization().calendar)
+    beyond = {"title": "Beyond", "tick": 99999}
+    hand_drop("r", past={"title": "Past", "at": "week:2"}, day={"title": "Day", "at": "2026-01-06"}, beyond=beyond)
+    hand_drop("r", edge={"title": "Edge", "tick": len(calendar.days)}, never={"title": "Never", "at": "week:60"})
+    assert type_in("resume", "r", "--until", "week:4").exit_code == 0
+    said = {file.stem: file.read_text(encoding="utf-8") for file in Path("r/inbox").glob("*.why")}
+    assert sorted(said) == ["beyond", "day", "edge", "never", "past"]
+    for name in ("past", "day"):
+        assert "which is past: the run stands at 2026-01-26. What has happened stays; to change the past, fork the run" in said[name]
+    for name in ("beyond", "edge"):
+        assert f"lies beyond the year, whose last working day is {len(calendar.days) - 1}" in said[name]
+    assert "'week:60' does not lie in the year" in said["never"]
+    assert len(json.loads(type_in("status", "r", "--json").stdout)["rejected"]) == 5
+    assert not list(Run.open("r").incidents())
+
+
+def test_an_incident_that_the_simulation_rejects_stands_in_the_status_as_rejected_with_the_reason(finished: Path, incident: Path) -> None:
+    shutil.copytree(finished, "r")
+    hand_drop("r", wrong={"title": "Wrong", "affects": ["Backend Enginer"]}, right={"title": "Right"})
+    assert type_in("resume", "r", "--until", "week:4").exit_code == 0
+    why = "wrong: no department, role or agent is called 'Backend Enginer'; did you mean 'backend engineer'?"
+    now = json.loads(type_in("status", "r", "--json").stdout)
+    assert (now["injections"], now["rejected"]) == (["right"], [why])
+    table = type_in("status", "r").stdout
+    assert "rejected " in table
+    assert [row["subject"] for row in Run.open("r").events() if row["kind"] == "reject"] == ["wrong"]
+    # Re-executed it is rejected once more, and said once; its name stays taken.
+    assert type_in("resume", "r", "--until", "week:5").exit_code == 0
+    assert json.loads(type_in("status", "r", "--json").stdout)["rejected"] == [why]
+    incident.write_text("{title: Wrong, at: week:7}", encoding="utf-8")
+    assert json.loads(type_in("inject", "r", incident, "--json").stdout)["injected"] == ["wrong-2"]
+
+
+def test_a_run_is_not_begun_in_the_folder_of_another(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "lies within the run" in refused("run", "tiny", "--out", finished / "prompts" / "more")
+    monkeypatch.chdir(finished)
+    assert "lies within the run" in refused("run", "tiny")
+    assert not list(finished.rglob("runs"))
+
+
 def test_a_killed_run_says_so_loses_what_was_in_flight_and_resumes_to_the_same_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with Loopback(latency=0.05) as server:

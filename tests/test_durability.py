@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -333,7 +334,8 @@ def test_an_outage_longer_than_patience_drains_and_stops(tmp_path: Path) -> None
     for n in range(10):
         engine.launch(f"w{n}", asks())
     drive(engine)
-    assert (engine.stop, engine.cause) == ("outage", "no answer for 0.3 s; last: 503 unavailable")
+    assert engine.stop == "outage"
+    assert re.fullmatch(r"no answer for (0\.[3-9]|[12]\.\d) s; last: 503 unavailable", engine.cause)
     assert time.monotonic() - began >= 0.3
     with JournalReader(tmp_path / "journal.db") as journal:
         assert journal.counts().open == 0

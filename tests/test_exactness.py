@@ -19,6 +19,8 @@ import pytest
 from taskweave import driving
 from taskweave.api import Run
 from taskweave.backbones.scripted import Scripted
+from taskweave.cli.closing_words import after
+from taskweave.cli.running import stopped
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, Divergence, Refused
 from taskweave.pool.tables import TABLES
@@ -185,8 +187,24 @@ def test_a_run_that_is_stopped_while_it_re_executes_keeps_its_tables(tmp_path: P
     with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
         db.execute("DELETE FROM outcomes WHERE site LIKE '%W02%:merge'")
     outcome = driving.drive(run.folder, Breaks())
-    assert (outcome.stop, outcome.week) == ("refused", 1)
+    assert (outcome.stop, outcome.week, outcome.executed) == ("refused", 3, 1)
+    assert after(run.folder, outcome)["closing"]
+    assert outcome.digest == run.status().week_digest
+    assert stopped(run.folder, outcome).startswith("refused after week 3, of which 1 had been re-executed: no key. Continue with: ")
     assert Run.open(run.path).digest() == digest
+    run.folder.run_db_path.unlink()
+    assert after(run.folder, driving.drive(run.folder, Breaks()))["closing"] is None, "one week of three is no year to tell of"
+
+
+def test_a_stop_after_everything_was_re_executed_tells_the_weeks_that_are_closed(tmp_path: Path) -> None:
+    class Breaks(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            raise Refused("no key")
+
+    run = simulated(tmp_path / "run", "tiny", until="week:2")
+    outcome = driving.drive(run.folder.with_config(until="week:4"), Breaks())
+    assert (outcome.stop, outcome.week, outcome.executed) == ("refused", 2, 2)
+    assert stopped(run.folder, outcome).startswith("refused after week 2: no key. Continue with: ")
 
 
 def test_urgent_work_in_one_department_moves_no_draw_of_another(tmp_path: Path) -> None:

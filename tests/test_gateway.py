@@ -159,6 +159,25 @@ def test_one_slow_answer_after_a_failure_is_no_outage(tmp_path: Path) -> None:
     assert engine.stats.paid == 1
 
 
+@pytest.mark.parametrize(("slow", "patience"), [(0.0, 0.3), (0.6, 0.3)])
+def test_an_outage_says_how_long_there_was_no_answer_and_not_what_was_configured(tmp_path: Path, slow: float, patience: float) -> None:
+    class Failing(Answers):
+        async def complete(self, request: Request) -> Completion:
+            self.sent.append("x")
+            if len(self.sent) == 1:
+                return Completion(text="here")
+            await asyncio.sleep(slow)
+            raise Transient("503")
+
+    answers = Failing()
+    began = time.monotonic()
+    engine = run(tmp_path, answers, [("v", (0, 0)), ("w", (1, 0))], limit=1, patience=patience, pacing=Pacing(base=0.001))
+    took = time.monotonic() - began
+    assert engine.stop == "outage"
+    told = float(engine.cause.removeprefix("no answer for ").partition(" s;")[0])
+    assert max(patience, slow) - 0.06 <= told <= took + 0.06
+
+
 def test_a_provider_that_asks_to_wait_beyond_patience_is_an_outage(tmp_path: Path) -> None:
     def trouble(request: Request) -> None:
         raise Transient("429 come back tomorrow", retry_after=86_400)

@@ -87,14 +87,22 @@ def test_a_payload_may_name_a_later_tick_and_one_that_has_passed_is_now(path: Pa
     [
         (b"{not json", "the file is not JSON"),
         (b"", "the file is not JSON"),
-        (b"[1, 2]", "one JSON object, not list"),
-        (b'"text"', "one JSON object, not str"),
-        (b"\xff\xfe{}", "not UTF-8"),
-        (b'{"x": NaN}', "NaN is not JSON"),
-        (b'{"x": "\\ud800"}', "not UTF-8"),
-        (b'{"tick": "week:3"}', "'tick' must be the number of a working day, not 'week:3'"),
-        (b'{"tick": true}', "'tick' must be the number"),
-        (b"[" * 100_000, "the file is not JSON"),
+        (b'{"a": 1,\n}', "the file is not JSON: Expecting property name enclosed in double quotes at line 2, column 1"),
+        (b"[1, 2]", "one JSON object, not a list"),
+        (b'"text"', "one JSON object, not a text"),
+        (b"null", "one JSON object, not null"),
+        (b"7", "one JSON object, not a number"),
+        (b"\xff\xfe{}", "not UTF-8 text: byte 1 begins no character"),
+        (b'{"x": NaN}', "the file is not JSON: NaN is no number there"),
+        (b'{"x": "\\ud800"}', "not UTF-8 text: \\ud800 is half a character"),
+        (b'{"tick": "week:3"}', "'tick' must be the number of a working day, not \"week:3\""),
+        (b'{"tick": true}', "'tick' must be the number of a working day, not true"),
+        (b'{"tick": 1.5}', "'tick' must be the number of a working day, not 1.5"),
+        (b'{"tick": ' + b"9" * 5000 + b"}", "the file holds a number of 5,000 digits; at most 18 are taken"),
+        (b'{"x": -' + b"9" * 19 + b"}", "the file holds a number of 19 digits"),
+        (b'{"x": [1e999]}', "the file holds a number that is too large: 1e999"),
+        (b'{"x": ' + b"9" * 5000 + b".5}", "the file holds a number that is too large: 9999"),
+        (b"[" * 100_000, "nested more than 20 deep"),
     ],
 )
 def test_a_broken_file_is_set_aside_with_its_reason_and_the_run_goes_on(path: Path, inbox: Path, content: bytes, why: str) -> None:
@@ -109,6 +117,33 @@ def test_a_broken_file_is_set_aside_with_its_reason_and_the_run_goes_on(path: Pa
         (rejected,) = reader.rejected()
         assert (rejected.name, rejected.tick) == ("bad.json", 0)
         assert why in rejected.why
+    for pythons in ("codec", "int_max_str_digits", "char 0", "recursion", "Out of range", "surrogate"):
+        assert pythons not in rejected.why
+
+
+def test_a_tick_that_a_payload_cannot_be_for_sets_it_aside_unless_it_is_there_already(path: Path, inbox: Path) -> None:
+    def meant(payload: dict[str, Any], n: int) -> int:
+        if payload["title"] == "late" and n > 2:
+            raise BadInput("too late")
+        return n
+
+    with Journal(path, create=True) as journal:
+        file = drop(inbox, "late.json", {"title": "late"})
+        assert [injection.id for injection in journal.tick(2, inbox, meant)] == ["late"]
+        drop(inbox, file.name, {"title": "late"})  # as a crash leaves it
+        drop(inbox, "later.json", {"title": "late"})
+        assert journal.tick(3, inbox, meant) == []
+    assert sorted(file.name for file in inbox.iterdir()) == ["later.rejected", "later.why"]
+
+
+def test_a_rejection_is_written_down_once_and_not_at_every_re_execution(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        for _ in range(2):
+            journal.reject("strike", 4, "x" * 5000)
+    with JournalReader(path) as reader:
+        (rejected,) = reader.rejected()
+    assert (rejected.name, rejected.tick) == ("strike", 4)
+    assert len(rejected.why) < 1100
 
 
 def test_a_folder_in_the_inbox_is_set_aside_too(path: Path, inbox: Path) -> None:

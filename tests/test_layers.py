@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -50,6 +53,9 @@ WALL_CLOCK = {
 OWN_GENERATOR = {"Random", "SystemRandom"}
 JITTER_IN = ("engine/gateway.py",)  # spreads retries over wall-clock time; no draw of a simulation
 NOT_FOR_THE_HELP = ("simpy", "openai", "networkx", "sqlmodel", "sqlalchemy", "faker", "pandas", "jinja2")
+
+# A checker that is told to look away: from which rule, and the words after it.
+LOOKS_AWAY = re.compile(r"# *(?:type: *ignore|noqa)(\[[a-z, -]+\]|: *[A-Z]+[0-9]+)?(.*)")
 
 Place = tuple[str, int]
 
@@ -155,6 +161,13 @@ def prints(files: Iterator[tuple[str, ast.Module]]) -> list[str]:
     ]
 
 
+def unreasoned_ignores(text: str) -> list[int]:
+    """Lines on which a checker is told to look away without a rule or a reason: `# noqa: N802 - the name that http.server calls`."""
+    comments = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT]
+    found = [(token.start[0], LOOKS_AWAY.search(token.string)) for token in comments]
+    return [line for line, ignore in found if ignore and not (ignore[1] and len(re.findall(r"[a-z]{2,}", ignore[2])) >= 3)]
+
+
 def test_every_room_has_a_floor() -> None:
     rooms = {room_of(file) for file, _ in sources()}
     assert rooms <= MAY.keys(), f"say in MAY what {sorted(rooms - MAY.keys())} may import"
@@ -218,6 +231,22 @@ def test_importing_the_door_loads_no_heavy_package(statement: str) -> None:
 
 def test_the_list_of_heavy_packages_is_looked_for_by_its_right_names() -> None:
     assert set(NOT_FOR_THE_HELP) <= set(loaded_by("import " + ", ".join(NOT_FOR_THE_HELP)))
+
+
+def test_whoever_tells_a_checker_to_look_away_says_why() -> None:
+    found = [f"{file}:{line}" for file, _ in sources() for line in unreasoned_ignores((PACKAGE / file).read_text(encoding="utf-8"))]
+    assert found == []
+
+
+@pytest.mark.parametrize("ignore", ["# type: ignore", "# type: ignore[misc]", "# noqa", "# noqa: N802", "# noqa - the name that it calls"])
+def test_an_ignore_without_a_rule_and_a_reason_is_seen(ignore: str) -> None:
+    assert unreasoned_ignores(f"x = 1\ny = 2  {ignore}\n") == [2]
+    assert unreasoned_ignores(f"y = '{ignore}'\n") == [], "a text is no comment"
+
+
+def test_an_ignore_with_a_reason_is_left_alone() -> None:
+    for ignore in ("# type: ignore[misc]  # SimPy types it so", "# noqa: N802 - the name that http.server calls"):
+        assert unreasoned_ignores(f"x = 1  {ignore}\n") == []
 
 
 def test_files_stay_small() -> None:

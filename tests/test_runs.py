@@ -76,6 +76,22 @@ def test_a_folder_that_exists_is_refused_and_the_message_names_what_to_type(prom
         make("other", prompts)
 
 
+@pytest.mark.parametrize("inside", ["run/again", "run/inbox/deep/again", "link/again"])
+def test_a_folder_within_another_run_is_refused_and_nothing_is_made(prompts: Path, inside: str) -> None:
+    make("run", prompts)
+    Path("link").symlink_to("run", target_is_directory=True)
+    before = sorted(Path("run").rglob("*"))
+    with pytest.raises(RunRefused, match="lies within the run .*run, whose folder is its own. Choose another --out"):
+        make(inside, prompts)
+    assert sorted(Path("run").rglob("*")) == before
+
+
+def test_a_config_of_another_program_above_a_folder_is_no_run(prompts: Path) -> None:
+    Path("site").mkdir()
+    Path("site/config.json").write_text("{}")
+    assert make("site/runs/acme", prompts).path.is_dir()
+
+
 def test_of_two_that_make_the_same_folder_one_is_refused(prompts: Path) -> None:
     came: list[object] = []
 

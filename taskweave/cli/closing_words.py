@@ -27,6 +27,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         "cause": outcome.cause,
         "week": outcome.week,
         "week_digest": outcome.digest,
+        "executed": outcome.executed,
         "status": status(folder).row(),
         "digest": None,
         "closing": None,
@@ -36,6 +37,8 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     from taskweave.report.closing import closing, render
 
     with Pool.open(folder.run_db_path) as pool:
+        if max(pool.weeks(), default=0) < outcome.week:
+            return summary  # it was being rebuilt, and would look like a shorter run
         table = closing(pool, folder.organization(), folder.population())
         # A year's digest takes as long as reading all of it: only a program that asked for everything gets it here.
         summary |= {"digest": pool.digest() if output.is_json_only() else None, "closing": plain(table)}

@@ -91,11 +91,8 @@ def show(
     warnings: list[str] = []
     organization = Organization.load(org, warn=warnings).resolved
     _warn(warnings)
-    if resolved:
-        text = drawing.resolved(organization)
-    else:
-        population = Population.sample(organization, seed)
-        text = {Format.tree: drawing.tree, Format.mermaid: drawing.mermaid, Format.graphml: drawing.graphml}[form](organization, population)
+    drawn = {Format.tree: drawing.tree, Format.mermaid: drawing.mermaid, Format.graphml: drawing.graphml}
+    text = (drawing.resolved if resolved else drawn[form])(organization, Population.sample(organization, seed))
     output.answer({"name": organization.name, "format": "resolved" if resolved else form.value, "text": text})
     output.document(text)
 

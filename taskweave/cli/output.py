@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from taskweave.errors import BackboneOut, BadInput
@@ -50,13 +50,15 @@ def tolerant_streams() -> None:
 def line(text: str = "") -> None:
     """One line for a person, on stdout."""
     if not _json_only:
-        print(text)
+        with _while_somebody_reads():
+            print(text)
 
 
 def show(renderable: Any) -> None:
     """Something that rich can draw, on stdout."""
     if not _json_only:
-        console(sys.stdout).print(renderable)
+        with _while_somebody_reads():
+            console(sys.stdout).print(renderable)
 
 
 def document(text: str) -> None:
@@ -65,18 +67,20 @@ def document(text: str) -> None:
         return
     text = text if text.endswith("\n") else text + "\n"
     binary = getattr(sys.stdout, "buffer", None)
-    if binary is None or sys.stdout.isatty():
-        sys.stdout.write(text)
-        return
-    sys.stdout.flush()
-    binary.write(text.encode())
-    binary.flush()
+    with _while_somebody_reads():
+        if binary is None or sys.stdout.isatty():
+            sys.stdout.write(text)
+            return
+        sys.stdout.flush()
+        binary.write(text.encode())
+        binary.flush()
 
 
 def answer(value: Mapping[str, Any]) -> None:
     """The one JSON object of --json; nothing where it was not asked for."""
     if _json_only:
-        print(json.dumps(value, ensure_ascii=True, sort_keys=False, default=str))
+        with _while_somebody_reads():
+            print(json.dumps(value, ensure_ascii=True, sort_keys=False, default=str))
 
 
 def note(text: str) -> None:
@@ -113,7 +117,19 @@ def console(stream: TextIO) -> Any:
 
 
 def flush() -> None:
-    sys.stdout.flush()
+    with _while_somebody_reads():
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _while_somebody_reads() -> Iterator[None]:
+    """A terminal that was closed meanwhile takes nothing more, and is no trouble: how the command ends is what it would have ended with."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        abandon_stdout()
 
 
 def settle() -> int | None:

@@ -205,7 +205,8 @@ def conclude(folder: RunFolder, outcome: Outcome) -> None:
 def stopped(folder: RunFolder, outcome: Outcome) -> str:
     """Why a run ended early, and the command that resumes it."""
     cause = f": {outcome.cause.rstrip('.')}" if outcome.cause else ""
-    return f"{outcome.stop} after week {outcome.week}{cause}. Continue with: taskweave resume {quoted(folder.path)}"
+    again = f", of which {outcome.executed} had been re-executed" if outcome.executed < outcome.week else ""
+    return f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: taskweave resume {quoted(folder.path)}"
 
 
 def quoted(path: Path) -> str:

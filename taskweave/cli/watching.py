@@ -148,7 +148,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
     if now.waiting:
         lines.append(("in the inbox", ", ".join(now.waiting)))
     if now.rejected:
-        lines.append(("set aside", "; ".join(now.rejected)))
+        lines.append(("rejected", "; ".join(now.rejected)))
     return [*lines, ("next", now.next)]
 
 

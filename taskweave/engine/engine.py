@@ -32,6 +32,7 @@ from taskweave.records import Backbone, Json
 EVENTS_A_TURN = 128  # so many clock events, at most, between two looks at answers and signals
 STEPS_A_TURN = 1000  # so many works likewise
 LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))  # some platforms lack one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -357,15 +358,23 @@ class Engine:
             self._gateway.cancel()
         self.halt("interrupted", "interrupted from outside")
 
+    def _hung_up(self) -> None:
+        """The terminal was closed.  Kernel and shell may both say so: the second time is no wish to hurry."""
+        self.halt("interrupted", "the terminal was closed")
+
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM set a flag that is looked at between steps.  Outside the main thread signals are someone else's."""
+        """Ctrl-C, SIGTERM and a hang-up set a flag that is looked at between steps.  Outside the main thread signals are someone else's,
+        and what is ignored (by nohup, or for a job in the background) stays ignored.
+        """
         loop, taken = asyncio.get_running_loop(), []
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in SIGNALS:
                 before = signal.getsignal(number)
+                if before is signal.SIG_IGN:
+                    continue
                 with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # a loop or platform without them
-                    loop.add_signal_handler(number, self._interrupted)
+                    loop.add_signal_handler(number, self._hung_up if number == getattr(signal, "SIGHUP", None) else self._interrupted)
                     taken.append((number, before))
         try:
             yield

@@ -111,6 +111,7 @@ class Gateway:
         self._breaker = Breaker(pacing)
         self._breaker_timer: asyncio.TimerHandle | None = None
         self._down_since: float | None = None
+        self._unanswered_since: float | None = None
         self._patience_timer: asyncio.TimerHandle | None = None
         self._last_trouble = ""
         self._closed = False
@@ -154,6 +155,8 @@ class Gateway:
             batch.append(ask)
         if not batch:
             return
+        if self._unanswered_since is None:
+            self._unanswered_since = loop.time()
         for ask, attempt in zip(batch, self._journal.begin(batch), strict=True):
             ask.tries += 1
             task = loop.create_task(self._send(ask))
@@ -233,6 +236,7 @@ class Gateway:
 
     def _answered(self) -> None:
         self._down_since = None
+        self._unanswered_since = asyncio.get_running_loop().time() if self._flying else None
         if self._patience_timer is not None:
             self._patience_timer.cancel()
             self._patience_timer = None
@@ -277,7 +281,9 @@ class Gateway:
             self._out()
 
     def _out(self) -> None:
-        self._halt("outage", f"no answer for {self._patience:g} s; last: {self._last_trouble}")
+        assert self._unanswered_since is not None, "patience runs out over what was sent"
+        waited = asyncio.get_running_loop().time() - self._unanswered_since
+        self._halt("outage", f"no answer for {waited:.1f} s; last: {self._last_trouble}")
 
     def _breaker_cooled(self) -> None:
         self._breaker_timer = None

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,6 +32,10 @@ __all__ = ["Ended", "Injection", "Journal", "JournalReader", "Landed", "Outcome"
 OUTCOME = "outcome"
 MOST_BYTES = 1_000_000  # of a file in the inbox
 MOST_DEPTH = 20  # of its nesting
+MOST_DIGITS = 18  # of a whole number in it, which SQLite can hold
+MOST_SHOWN = 40  # characters of a value in it that is no use
+MOST_SAID = 1000  # characters of why it cannot be used
+_TOO_DEEP = f"the file is nested more than {MOST_DEPTH} deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,11 @@ class Ended:
     attempt: int
     how: str
     why: str
+
+
+def as_said(payload: dict[str, Json], n: int) -> int:
+    """The tick that a payload names, or `n` where it names none or one that has passed."""
+    return max(n, int(payload.get("tick", n)))
 
 
 class Journal:
@@ -128,14 +139,14 @@ class Journal:
         self._remember(added)
 
     # ---------------------------------------------------------------- ticks and injections
-    def tick(self, n: int, inbox: Path) -> list[Injection]:
+    def tick(self, n: int, inbox: Path, meant: Callable[[dict[str, Json], int], int] = as_said) -> list[Injection]:
         """The injections of tick `n`, by id.  A tick that has not run takes what lies in the inbox, in one commit with its number.
 
-        A payload's own "tick" puts it off to that tick; one that has passed counts as now.  What is not a JSON object is set
-        aside as NAME.rejected with the reason in NAME.why beside it, and the run goes on.
+        `meant` says which tick a payload is for, `n` or a later one, and raises BadInput where it can be for none.  That, and what is
+        not a JSON object, is set aside as NAME.rejected with the reason in NAME.why beside it, and the run goes on.
         """
         if n > self.last_tick:
-            self._commit_tick(n, inbox)
+            self._commit_tick(n, inbox, meant)
         with named_trouble(self.path):
             rows = self._db.execute("SELECT id, tick, payload FROM injections WHERE tick = ? ORDER BY id", (n,)).fetchall()
         with legible(self.path, f"injections of day {n}"):
@@ -146,10 +157,19 @@ class Journal:
         if tick <= self.last_tick:
             raise RunRefused(f"{id}: tick {tick} has run already (the run is at {self.last_tick}); fork the run before it")
         with self._transaction():
-            if (why := self._add_injection(id, tick, canonical(payload))) is not None:
+            if (why := self._add_injection(id, canonical(payload), lambda: tick)) is not None:
                 raise BadInput(f"{id}: {why}")
 
-    def _commit_tick(self, n: int, inbox: Path) -> None:
+    def reject(self, id: str, tick: int, why: str) -> None:
+        """Write down, once, that an injection was taken and could not be used."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO rejected(name, why, tick)"
+                " SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM rejected WHERE name = ?1 AND tick = ?3)",
+                (id, _shown(why), tick),
+            )
+
+    def _commit_tick(self, n: int, inbox: Path, meant: Callable[[dict[str, Json], int], int]) -> None:
         files = sorted(f for f in inbox.glob("*.json") if not f.name.startswith(".")) if inbox.is_dir() else []
         taken: list[Path] = []
         refused: list[tuple[Path, str]] = []
@@ -158,9 +178,9 @@ class Journal:
                 why: str | None
                 try:
                     payload = _read_object(file)
-                    why = self._add_injection(file.stem, max(n, payload.get("tick", n)), canonical(payload))
+                    why = self._add_injection(file.stem, canonical(payload), partial(meant, payload, n))
                 except BadInput as trouble:
-                    why = str(trouble)
+                    why = _shown(str(trouble))
                 if why is None:
                     taken.append(file)
                 else:
@@ -177,11 +197,12 @@ class Journal:
                 file.with_suffix(".why").write_text(why + "\n", encoding="utf-8")
                 file.rename(file.with_suffix(".rejected"))
 
-    def _add_injection(self, id: str, tick: int, payload: str) -> str | None:
+    def _add_injection(self, id: str, payload: str, tick: Callable[[], int]) -> str | None:
         """Add it unless it is there; returns why it cannot be, where another one has its name."""
         row = self._db.execute("SELECT payload, tick FROM injections WHERE id = ?", (id,)).fetchone()
         if row is None:
-            self._db.execute("INSERT INTO injections(id, tick, payload) VALUES (?, ?, ?)", (id, tick, payload))
+            # Asked only now: a crash may have left the file of one that is there, and its time has passed.
+            self._db.execute("INSERT INTO injections(id, tick, payload) VALUES (?, ?, ?)", (id, tick(), payload))
         elif row[0] != payload:
             return f"another injection named {id!r} was taken for tick {row[1]}; give this one a name of its own"
         return None
@@ -202,6 +223,12 @@ class Journal:
         with self._transaction():
             self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
         self.weeks += 1
+
+    def last_week(self) -> tuple[int, str | None]:
+        """The last closed week and its digest; 0 and None before the first."""
+        with named_trouble(self.path):
+            row = self._db.execute("SELECT week, digest FROM weeks ORDER BY week DESC LIMIT 1").fetchone()
+        return (0, None) if row is None else (int(row[0]), str(row[1]))
 
     def write_inputs(self, digests: Mapping[str, str]) -> None:
         """Write down, once, what the run works from: a digest by name."""
@@ -346,24 +373,45 @@ def _depth(value: Json) -> int:
 
 def _read_object(file: Path) -> dict[str, Json]:
     """A JSON object, with "tick" a whole number where it is named; BadInput with the reason otherwise."""
-
-    def no_constant(name: str) -> Json:
-        raise ValueError(f"{name} is not JSON")
-
     try:
-        value = json.loads(_bytes_of(file).decode("utf-8-sig"), parse_constant=no_constant)
+        value = json.loads(_bytes_of(file).decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
         canonical(value).encode()
     except OSError as trouble:
         raise BadInput(f"the file cannot be read: {trouble.strerror}") from trouble
-    except UnicodeError as trouble:
-        raise BadInput(f"the file is not UTF-8 text: {trouble}") from trouble
-    except (ValueError, RecursionError) as trouble:
-        raise BadInput(f"the file is not JSON: {trouble}") from trouble
+    except UnicodeDecodeError as trouble:
+        raise BadInput(f"the file is not UTF-8 text: byte {trouble.start + 1} begins no character") from trouble
+    except UnicodeEncodeError as trouble:
+        raise BadInput(f"the file is not UTF-8 text: \\u{ord(trouble.object[trouble.start]):04x} is half a character") from trouble
+    except json.JSONDecodeError as trouble:
+        raise BadInput(f"the file is not JSON: {trouble.msg} at line {trouble.lineno}, column {trouble.colno}") from trouble
+    except RecursionError as trouble:
+        raise BadInput(_TOO_DEEP) from trouble
     if not isinstance(value, dict):
-        raise BadInput(f"the file must hold one JSON object, not {type(value).__name__}")
+        kind = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+        raise BadInput(f"the file must hold one JSON object, not {kind}")
     if _depth(value) > MOST_DEPTH:
-        raise BadInput(f"the file is nested more than {MOST_DEPTH} deep")
+        raise BadInput(_TOO_DEEP)
     tick = value.get("tick", 0)
-    if not isinstance(tick, int) or isinstance(tick, bool) or not -(2**62) < tick < 2**62:
-        raise BadInput(f"'tick' must be the number of a working day, not {tick!r}")
+    if not isinstance(tick, int) or isinstance(tick, bool):
+        raise BadInput(f"'tick' must be the number of a working day, not {json.dumps(tick, ensure_ascii=False)[:MOST_SHOWN]}")
     return value
+
+
+def _shown(why: str) -> str:
+    return why if len(why) <= MOST_SAID else f"{why[:MOST_SAID]}… (and {len(why) - MOST_SAID} characters more)"
+
+
+def _no_constant(name: str) -> Json:
+    raise BadInput(f"the file is not JSON: {name} is no number there")
+
+
+def _whole(digits: str) -> int:
+    if len(digits.removeprefix("-")) > MOST_DIGITS:
+        raise BadInput(f"the file holds a number of {len(digits.removeprefix('-')):,} digits; at most {MOST_DIGITS} are taken")
+    return int(digits)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise BadInput(f"the file holds a number that is too large: {text[:MOST_SHOWN]}")
+    return number

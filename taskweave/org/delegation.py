@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from taskweave.org.organization import Organization
+from taskweave.org.organization import CrossLink, Organization
 from taskweave.org.population import Agent, Population
 from taskweave.records import LEVELS, Level
 
@@ -60,6 +60,10 @@ class Delegation:
         """Those who have time for tasks and whom this agent reaches by a cross edge."""
         reached = {target for target, edge in self.graph.adj[agent].items() if edge["kind"] == "cross"}
         return tuple(target for target in self._agents if target in reached and self._agents[target].executes > 0)
+
+    def linked(self, link: CrossLink) -> tuple[str, ...]:
+        """The owners of the units that a link lets give work to its target: those in which its source works, or which it leads."""
+        return tuple(dict.fromkeys(self._unit_of(self._agents[source]) for source in self._org.agent_ids(link.source)))
 
     # ------------------------------------------------------------ planning
     def levels(self, agent: str) -> tuple[Level, ...]:
@@ -135,8 +139,7 @@ class Delegation:
             if agent.executes > 0 and self._plans(agent):
                 graph.add_edge(agent.id, agent.id, kind="self")
         for link in self._org.cross_links:
-            for source in self._org.agent_ids(link.source):
-                unit = self._unit_of(self._agents[source])
+            for unit in self.linked(link):
                 for target in self._org.agent_ids(link.target):
                     if unit != target and not graph.has_edge(unit, target):
                         graph.add_edge(unit, target, kind="cross")

@@ -190,4 +190,4 @@ class Organization(Value):
             return NotImplemented
         return self.model_dump(exclude={"given"}) == other.model_dump(exclude={"given"})
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # pydantic would make one of all fields, and dicts have none

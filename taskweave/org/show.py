@@ -1,7 +1,8 @@
 """How does an organization look?  Entry points: `tree`, `mermaid`, `graphml` and `resolved`.
 
-`resolved` writes the full file, each value marked given or inferred; it loads again to an equal organization.  The others show the agents
-and the delegation graph.  Refuses to print: each gives a text.
+`resolved` writes the full file, each value marked given or inferred; it loads again to an equal organization with the same people.  The
+others show the agents and the delegation graph; an arrow always leads from who gives work to who does it.  Refuses to print: each
+gives a text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from taskweave.org.delegation import Delegation
-from taskweave.org.organization import Organization
+from taskweave.org.organization import CrossLink, Organization
 from taskweave.org.population import Agent, Population
 from taskweave.records import Json
 
@@ -26,8 +27,21 @@ def tree(org: Organization, population: Population) -> str:
     counted = [(len(population), "agent"), (org.tiers, "tier"), (len(org.departments), "department")]
     lines = [f"{org.name}: " + ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counted)]
     lines += _branch(delegation, population, root, "", "")
-    links = [f"{link.source} -> {link.target}" for link in org.cross_links]
-    return "\n".join([*lines, *([f"cross links: {'; '.join(links)}"] if links else [])])
+    links = [f"  {_link(delegation, population, org, link)}" for link in org.cross_links]
+    return "\n".join([*lines, *(["cross links:"] if links else []), *links])
+
+
+def _link(delegation: Delegation, population: Population, org: Organization, link: CrossLink) -> str:
+    """Who may give work to whom by a cross link, as it stands in the graph, and the link as the file has it."""
+    written = f"{link.source} -> {link.target}"
+    units = delegation.linked(link)
+    edges = [(unit, target) for unit in units for target in org.agent_ids(link.target)]
+    giving = [unit for unit, target in edges if delegation.graph.get_edge_data(unit, target, {}).get("kind") == "cross"]
+    titles = dict.fromkeys(population.agent(unit).role for unit in giving or units)
+    if not giving:
+        return f"{written} adds nothing: both are in the unit of {' and '.join(titles)}"
+    found = "; ".join(f"{title} -> {link.target}" for title in titles)
+    return found if found == written else f"{found} (by {written})"
 
 
 def _branch(delegation: Delegation, population: Population, agent: Agent, head: str, below: str) -> Iterator[str]:
@@ -45,15 +59,20 @@ def _branch(delegation: Delegation, population: Population, agent: Agent, head: 
 
 
 def mermaid(org: Organization, population: Population) -> str:
-    """The delegation graph as a Mermaid flowchart: solid for reporting lines, dotted for cross links."""
+    """The delegation graph as a Mermaid flowchart: solid for reporting lines, dotted for cross links.
+
+    That a head also works itself, a loop in the graph, is said in its box.
+    """
     delegation = Delegation(org, population)
     nodes = {agent.id: f"a{number}" for number, agent in enumerate(population)}
     lines = ["flowchart TD"]
     for agent in population:
-        label = f"{agent.role}<br/>{agent.persona.name}".replace('"', "#quot;")
+        own = f"<br/>executes {agent.executes:.0%}" if delegation.graph.has_edge(agent.id, agent.id) else ""
+        label = f"{agent.role}<br/>{agent.persona.name}{own}".replace('"', "#quot;")
         lines.append(f'  {nodes[agent.id]}["{label}"]')
     for source, target, edge in delegation.graph.edges(data=True):
-        lines.append(f"  {nodes[source]} {'-.->' if edge['kind'] == 'cross' else '-->'} {nodes[target]}")
+        if source != target:
+            lines.append(f"  {nodes[source]} {'-.->' if edge['kind'] == 'cross' else '-->'} {nodes[target]}")
     return "\n".join(lines)
 
 
@@ -65,24 +84,36 @@ def graphml(org: Organization, population: Population) -> str:
 
 
 # ------------------------------------------------------------ the resolved file
-def resolved(org: Organization) -> str:
-    """The organization as a file in which nothing is left to infer; every value is marked `# given` or `# inferred`."""
-    return "\n".join(_Writer(org).lines()) + "\n"
+def resolved(org: Organization, population: Population) -> str:
+    """The organization as a file in which nothing is left to infer; every value is marked `# given` or `# inferred`.
+
+    Its people are all of the population, those made up as well.
+    """
+    return "\n".join(_Writer(org, population).lines()) + "\n"
 
 
 class _Writer:
     """Writes block YAML, one value or list a line, with its mark."""
 
-    def __init__(self, org: Organization) -> None:
-        self._org = org
+    def __init__(self, org: Organization, population: Population) -> None:
+        self._org, self._population = org, population
 
     def lines(self) -> Iterator[str]:
         values = self._org.model_dump(exclude={"given"})
         values["cross_links"] = [f"{link.source} -> {link.target}" for link in self._org.cross_links]
+        values["people"] = self._people()
         for role in values["roles"].values():
             del role["title"]
         for key, value in values.items():
             yield from self._value(key, value, ())
+
+    def _people(self) -> dict[str, Json]:
+        """Everybody by name, those of the file first: among agents of one role the order says who is which."""
+        everybody = {
+            agent.persona.name: {"role": agent.role, "years": agent.persona.years, "knows": agent.persona.knows, "away": agent.away}
+            for agent in self._population
+        }
+        return {name: everybody[name] for name in [*self._org.people, *everybody]}
 
     def _value(self, key: str, value: Json, path: tuple[str, ...]) -> Iterator[str]:
         here, indent = (*path, key), "  " * len(path)

@@ -7,6 +7,7 @@ what stands in which column.  It is kept in `tables.json`, since loading SQLAlch
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlalchemy import Boolean, Table, Text
 from sqlalchemy.dialects.sqlite import Insert, dialect, insert
@@ -29,6 +30,8 @@ class PoolTable(SQLModel, registry=registry()):
     """The base of all tables of run.db; its metadata is its own, so that other rooms' tables never land in run.db."""
 
     __abstract__ = True
+    if TYPE_CHECKING:
+        __table__: ClassVar[Table]  # SQLModel sets it and does not say so
 
     @declared_attr.directive
     def __tablename__(cls) -> str:  # noqa: N805  (SQLAlchemy hands in the class)
@@ -222,7 +225,7 @@ _MODELS: tuple[type[PoolTable], ...] = (
 
 def told() -> dict[str, Json]:
     """By table: how it is made and written, its columns, its primary key, which columns hold JSON and which a truth, and its defaults."""
-    return {model.__table__.name: _told(model, model.__table__) for model in _MODELS}  # type: ignore[attr-defined]
+    return {model.__table__.name: _told(model, model.__table__) for model in _MODELS}
 
 
 def _told(model: type[PoolTable], table: Table) -> dict[str, Json]:

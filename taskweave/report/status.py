@@ -29,7 +29,7 @@ class Status:
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
     `calls` were answered, `replayed` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
     before any result, `cost` (dollars) where no price is known.  `week_digest` is that of the last closed week; the digest of all tables
-    is asked of run.db.
+    is asked of run.db.  `injections` are the incidents that were taken, `rejected` what could not be used, with the reason.
     """
 
     run: str
@@ -113,7 +113,7 @@ def status(folder: RunFolder) -> Status:
         cost=0.0 if config.segments[-1].backbone == "scripted" else facts.get("cost"),
         fallback_share=fallbacks / results if results and fallbacks is not None else None,
         left=_left(closed, weeks) if state == "running" else None,
-        injections=tuple(one.id for one in injections),
+        injections=tuple(one.id for one in injections if one.id not in {other.name for other in rejected}),
         waiting=tuple(Inbox(folder.inbox).waiting()),
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
         week_digest=closed[-1].digest if closed else None,

@@ -75,10 +75,13 @@ class RunFolder:
     ) -> RunFolder:
         """Make the folder of a new run; later `prompts_dirs` lay over earlier ones.
 
-        Raises RunRefused where something lies at `path`, BadInput where one may not write there, BackboneOut (75) on a full disk.
+        Raises RunRefused where something lies at `path`, or it lies within another run, BadInput where one may not write there,
+        BackboneOut (75) on a full disk.
         """
         if os.path.lexists(path):
             raise _exists(path)
+        if (outer := _run_around(path)) is not None:
+            raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _sweep(path.parent)
@@ -225,6 +228,15 @@ def _split(pattern: str) -> tuple[Path, str]:
     root = Path(path.anchor) if path.anchor else Path()
     rest = str(path.relative_to(root)) if path.anchor else pattern
     return root, rest or "*"
+
+
+def _run_around(path: Path) -> Path | None:
+    """The run in whose folder, or below it, a path lies."""
+    for above in path.resolve().parents:
+        # Many programs have a file of that name; one of the two beside it makes it a run.
+        if (above / CONFIG).is_file() and any((above / name).is_file() for name in ("journal.db", "run.db")):
+            return above
+    return None
 
 
 def _exists(path: Path) -> RunRefused:

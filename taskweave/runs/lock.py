@@ -22,7 +22,7 @@ from taskweave.errors import RunRefused
 try:
     import fcntl
 except ImportError:  # Windows has no flock
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # asked for before each use
 
 LOCK = "lock"
 MARK = "lock.held"  # stands for the flock where there is none

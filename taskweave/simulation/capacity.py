@@ -30,8 +30,7 @@ class Slot:
         return {
             "hours": self.hours,
             "roles": [
-                {"role": role, "subtasks": count, "hours": round(count * org.roles[role].middle_hours, 1)}
-                for role, count in counts.items()
+                {"role": role, "subtasks": count, "hours": round(count * org.roles[role].middle_hours, 1)} for role, count in counts.items()
             ],
         }
 
@@ -75,9 +74,7 @@ class Capacity:
         for turn, role in enumerate(dealt):
             hands[turn % count].append(role)
         rank = {role: position for position, role in enumerate(self._org.roles)}
-        return [
-            Slot(roles=tuple(sorted(hand, key=rank.__getitem__)), hours=round(sum(hours[role] for role in hand), 2)) for hand in hands
-        ]
+        return [Slot(roles=tuple(sorted(hand, key=rank.__getitem__)), hours=round(sum(hours[role] for role in hand), 2)) for hand in hands]
 
 
 def share_out(proposed: Sequence[float | None], ranges: Sequence[tuple[float, float]], total: float) -> list[float]:

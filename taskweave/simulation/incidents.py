@@ -1,7 +1,7 @@
 """What happens to the organization from outside, and who hears of it?  (TaskWeave, Sec. 4.6 and App. K.1.)
 
-Entry points: `load_incidents` (a file, every problem at once), `read_incident` (one from the inbox), `Incidents` (those of a running
-year).  An incident is heard from its tick until its end by the units that it affects and their ancestors.
+Entry points: `load_incidents` (a file, every problem at once), `read_incident` and `meant_for` (one from the inbox), `Incidents` (those
+of a running year).  An incident is heard from its tick until its end by the units that it affects and their ancestors.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ Category = Literal["policy", "economic", "technology", "internal"]
 Severity = Literal["low", "medium", "high"]
 DURATION = "4 weeks"  # of an incident that names none
 MOST_DIGITS = 6  # of a count
+FORK = "What has happened stays; to change the past, fork the run ('taskweave fork' is planned, it is not there yet)."
 _KEYS = ("title", "category", "description", "severity", "affects", "at", "duration", "effects")
 _EFFECTS = ("news", "absence")
 _ABSENCE = ("role", "agent", "department", "count", "for")
@@ -136,6 +137,30 @@ def read_incident(payload: Json, org: Organization, population: Population, cale
     if reader.problems or incident is None:
         raise IncidentInvalid(reader.problems)
     return incident
+
+
+def meant_for(payload: dict[str, Json], today: int, calendar: WorkCalendar) -> int:
+    """The working day on which a payload from the inbox happens: what its `tick` or its `at` says, else `today`.
+
+    A `tick` that has passed is one that `inject` gave while the run went on, and counts as today.  Raises BadInput for an `at` that is
+    past, and for what lies beyond the year.
+    """
+    tick, at = payload.get("tick"), payload.get("at")
+    if tick is None and isinstance(at, str) and at.strip():
+        tick = calendar.tick_of(" ".join(at.split()))
+        if tick < today:
+            raise BadInput(too_late(payload, tick, calendar, "the run", calendar.days[today]))
+    if tick is None:
+        return today
+    last = len(calendar.days) - 1
+    if tick > last:
+        raise BadInput(f"'tick' {tick} lies beyond the year, whose last working day is {last} ({calendar.days[last]}); name an earlier one")
+    return max(today, int(tick))
+
+
+def too_late(payload: dict[str, Json], tick: int, calendar: WorkCalendar, run: object, now: object) -> str:
+    """What is said of an incident that was to happen on a day that is over."""
+    return f"{payload.get('title')!r} is meant for {calendar.days[tick]}, which is past: {run} stands at {now}. {FORK}"
 
 
 def _node(value: Json) -> Node:

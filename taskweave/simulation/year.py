@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
@@ -24,7 +25,7 @@ from taskweave.records import LEVELS, Backbone, Json
 from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
-from taskweave.simulation.incidents import Incidents, InForce
+from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
 from taskweave.simulation.setting import Setting
@@ -60,12 +61,17 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How a run ended: `stop` is None at the horizon, else why it stopped; `week` is the last sealed one, `digest` that of its seal."""
+    """How a run ended: `stop` is None at the horizon, else why it stopped.
+
+    `week` is the last closed one, `digest` that of its seal; `executed` is the last that was executed this time.  It is an earlier one
+    where the run stopped while it re-executed what had been closed before.
+    """
 
     stop: str | None
     cause: str
     week: int
     digest: str | None
+    executed: int
 
 
 class Year:
@@ -164,11 +170,12 @@ class Year:
         stage = self.stage
         for over in self.incidents.ended(day):
             stage.ledger.event("incident_end", subject=over.id)
-        for injection in self._journal.tick(day, self._inbox):
+        for injection in self._journal.tick(day, self._inbox, partial(meant_for, calendar=self._calendar)):
             try:
                 heard = self.incidents.hear(injection.id, injection.payload, day)
             except IncidentInvalid as trouble:
                 stage.ledger.event("reject", subject=injection.id, object=str(trouble))
+                self._journal.reject(injection.id, day, "; ".join(problem.what for problem in trouble.problems))
                 continue
             self._book_incident(heard)
             self._absences(heard, day)
@@ -297,12 +304,8 @@ async def simulate(
         finished = engine.stop is None and sealed is not None
         if finished:
             pool.finish()
-        return Outcome(
-            stop=engine.stop,
-            cause=engine.cause,
-            week=max(pool.weeks(), default=0),
-            digest=pool.weeks()[max(pool.weeks())] if pool.weeks() else None,
-        )
+        week, digest = journal.last_week()
+        return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
 
 
 def progress_of(year: Year, stats: EngineStats) -> Progress:
