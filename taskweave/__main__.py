@@ -25,6 +25,11 @@ def main() -> None:
         raise
     except KeyboardInterrupt:
         interrupts.end()
+    except RuntimeError as wrapped:
+        # Python 3.11 wraps what is raised while a class names its attributes, as the import of pydantic does.
+        if isinstance(wrapped.__cause__, KeyboardInterrupt):
+            interrupts.end()
+        raise
 
 
 if __name__ == "__main__":

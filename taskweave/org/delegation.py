@@ -6,7 +6,9 @@ agent who plans and also has time of its own for tasks.  Refuses to know periods
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 from taskweave.org.organization import CrossLink, Organization
 from taskweave.org.population import Agent, Population
@@ -15,6 +17,7 @@ from taskweave.records import LEVELS, Level
 if TYPE_CHECKING:
     import networkx as nx
 
+EdgeKind = Literal["tier", "cross", "self"]
 WEEK: Level = "week"
 
 
@@ -33,7 +36,20 @@ class Delegation:
             agent.id: tuple(other.id for other in population if other.head == agent.id) for agent in population
         }
         self._levels: dict[str, tuple[Level, ...]] = {agent.id: self._owned(agent) for agent in population}
-        self.graph = self._graph()
+        self.edges: dict[tuple[str, str], EdgeKind] = self._edges()
+        self._links = Counter(target for (_, target), kind in self.edges.items() if kind == "cross")
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[str]:
+        """ℍ for drawing and for whoever analyses it: a running year needs only its edges."""
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for agent in self._agents.values():
+            graph.add_node(agent.id, name=agent.persona.name, role=agent.role, tier=agent.tier, department=agent.department or "")
+        for (source, target), kind in self.edges.items():
+            graph.add_edge(source, target, kind=kind)
+        return graph
 
     # ------------------------------------------------------------ agents
     def reports(self, agent: str) -> tuple[str, ...]:
@@ -53,13 +69,18 @@ class Delegation:
 
     def executors(self, agent: str) -> tuple[str, ...]:
         """Those to whom the owner of a week gives work of its own unit: reports who do not plan, and itself by a self edge."""
-        own = (agent,) if self.graph.has_edge(agent, agent) else ()
+        own = (agent,) if (agent, agent) in self.edges else ()
         return own + tuple(report for report in self._reports[agent] if self._executes(report))
 
     def cross(self, agent: str) -> tuple[str, ...]:
         """Those who have time for tasks and whom this agent reaches by a cross edge."""
-        reached = {target for target, edge in self.graph.adj[agent].items() if edge["kind"] == "cross"}
-        return tuple(target for target in self._agents if target in reached and self._agents[target].executes > 0)
+        return tuple(
+            target for target, other in self._agents.items() if self.edges.get((agent, target)) == "cross" and other.executes > 0
+        )
+
+    def links_to(self, agent: str) -> int:
+        """How many owners reach this agent by a cross edge."""
+        return self._links[agent]
 
     def linked(self, link: CrossLink) -> tuple[str, ...]:
         """The owners of the units that a link lets give work to its target: those in which its source works, or which it leads."""
@@ -127,23 +148,19 @@ class Delegation:
             owned |= {level for level in LEVELS if cadence[level] > agent.tier} | {WEEK}
         return tuple(level for level in LEVELS if level in owned)
 
-    def _graph(self) -> nx.DiGraph[str]:
-        import networkx as nx
-
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        for agent in self._agents.values():
-            graph.add_node(agent.id, name=agent.persona.name, role=agent.role, tier=agent.tier, department=agent.department or "")
+    def _edges(self) -> dict[tuple[str, str], EdgeKind]:
+        edges: dict[tuple[str, str], EdgeKind] = {}
         for agent in self._agents.values():
             if agent.head is not None:
-                graph.add_edge(agent.head, agent.id, kind="tier")
+                edges[agent.head, agent.id] = "tier"
             if agent.executes > 0 and self._plans(agent):
-                graph.add_edge(agent.id, agent.id, kind="self")
+                edges[agent.id, agent.id] = "self"
         for link in self._org.cross_links:
             for unit in self.linked(link):
                 for target in self._org.agent_ids(link.target):
-                    if unit != target and not graph.has_edge(unit, target):
-                        graph.add_edge(unit, target, kind="cross")
-        return graph
+                    if unit != target:
+                        edges.setdefault((unit, target), "cross")
+        return edges
 
     def _unit_of(self, agent: Agent) -> str:
         """Whose week an agent works in: its own, else its head's."""

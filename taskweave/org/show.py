@@ -36,7 +36,7 @@ def _link(delegation: Delegation, population: Population, org: Organization, lin
     written = f"{link.source} -> {link.target}"
     units = delegation.linked(link)
     edges = [(unit, target) for unit in units for target in org.agent_ids(link.target)]
-    giving = [unit for unit, target in edges if delegation.graph.get_edge_data(unit, target, {}).get("kind") == "cross"]
+    giving = [unit for unit, target in edges if delegation.edges.get((unit, target)) == "cross"]
     titles = dict.fromkeys(population.agent(unit).role for unit in giving or units)
     if not giving:
         return f"{written} adds nothing: both are in the unit of {' and '.join(titles)}"
@@ -67,7 +67,7 @@ def mermaid(org: Organization, population: Population) -> str:
     nodes = {agent.id: f"a{number}" for number, agent in enumerate(population)}
     lines = ["flowchart TD"]
     for agent in population:
-        own = f"<br/>executes {agent.executes:.0%}" if delegation.graph.has_edge(agent.id, agent.id) else ""
+        own = f"<br/>executes {agent.executes:.0%}" if (agent.id, agent.id) in delegation.edges else ""
         label = f"{agent.role}<br/>{agent.persona.name}{own}".replace('"', "#quot;")
         lines.append(f'  {nodes[agent.id]}["{label}"]')
     for source, target, edge in delegation.graph.edges(data=True):

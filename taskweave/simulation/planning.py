@@ -179,8 +179,7 @@ class Planning:
         setting, calendars = self._stage.setting, self._stage.calendars
         hours: dict[str, float] = {}
         for agent in setting.delegation.executors(owner):
-            links = sum(edge["kind"] == "cross" for _, _, edge in setting.delegation.graph.in_edges(agent, data=True))
-            own = max(0.0, 1 - CROSS_SHARE * links)
+            own = max(0.0, 1 - CROSS_SHARE * setting.delegation.links_to(agent))
             role = setting.population.agent(agent).role
             hours[role] = hours.get(role, 0.0) + own * calendars[agent].minutes(week.first_day, week.day_count) / 60
         for agent in setting.delegation.cross(owner):

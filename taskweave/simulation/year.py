@@ -100,8 +100,8 @@ class Year:
             }
             row = {"id": agent.id, "name": persona.name, "role": agent.role, "tier": agent.tier, "department": agent.department}
             self.stage.ledger.rows(("agents", row | {"persona": described}))
-        for source, target, edge in sorted(setting.delegation.graph.edges(data=True), key=lambda found: found[:2]):
-            self.stage.ledger.rows(("edges", {"source": source, "target": target, "kind": edge["kind"]}))
+        for (source, target), kind in sorted(setting.delegation.edges.items()):
+            self.stage.ledger.rows(("edges", {"source": source, "target": target, "kind": kind}))
 
     # ------------------------------------------------------------ the calendar
     def _run(self) -> Generator[Event, Any, None]:
