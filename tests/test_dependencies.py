@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from taskweave.cutting import tokens
-from taskweave.records import Dependency
-from taskweave.simulation.dependencies import LEAST_EXCERPT, break_cycles, heights, read_after, within
+from taskweave.pool.pool import Pool
+from taskweave.records import Dependency, DependencyQuery, Json
+from taskweave.simulation.dependencies import LEAST_EXCERPT, break_cycles, heights, read_after, resolve, within
+from tests import pool_rows as rows
 
 
 def test_upstream_names_are_siblings_or_offered_tasks_and_others_are_noted() -> None:
@@ -47,3 +53,30 @@ def test_dependencies_that_fit_stay_whole_and_the_rest_share_what_is_left() -> N
     assert 100 < tokens(cut[1].excerpt) <= 200
     crowded = within([dependency(n, 400) for n in range(4)], 100)
     assert all(0 < tokens(d.excerpt) <= LEAST_EXCERPT for d in crowded)
+
+
+class Asked:
+    """A work's context that answers a look-up at once."""
+
+    async def look_up(self, kind: str, question: object, answer: Callable[[], Json]) -> Json:
+        assert kind == "search"
+        return answer()
+
+
+def test_a_search_is_narrowed_by_its_filters_and_puts_the_goals_own_results_first(tmp_path: Path) -> None:
+    with Pool.create(tmp_path / "run.db") as pool:
+        pool.write_week(0, "", [rows.agent("ada", "Engineer"), rows.agent("bob", "Analyst")])
+        for task, agent, goals in (("t1", "ada", ()), ("t2", "bob", ("grow",)), ("t3", "ada", ("grow",))):
+            pool.write_week(1, "", [rows.task(task, unit="u", goals=goals), rows.result(task, merged=True, title="churn", agent=agent)])
+
+        def found(**filters: str) -> list[str]:
+            need = DependencyQuery(text="churn", filters=filters, sources=("pool",))
+            asked = resolve(Asked(), pool, need, explicit=[], task="t9", readings=[], searching=True, budget=400)  # type: ignore[arg-type]
+            context, uses = asyncio.run(asked)
+            assert [use.used for use in uses] == [result.id for result in context.results]
+            return [result.id for result in context.results]
+
+        assert found() == ["t1", "t2", "t3"]
+        assert found(goal="grow") == ["t2", "t3", "t1"]
+        assert found(role="Engineer") == ["t1", "t3"]
+        assert found(role="Engineer", goal="grow") == ["t3", "t1"]

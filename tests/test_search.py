@@ -148,6 +148,8 @@ def test_equal_scores_are_ordered_by_id_and_k_bounds_the_answer(pool: Pool) -> N
         ({"until_week": 1}, ["t1"]),
         ({"since_week": 2, "until_week": 2}, ["t2"]),
         ({"exclude_task": "t1"}, ["t2", "t3"]),
+        ({"goal_first": "growth"}, ["t2", "t1", "t3"]),
+        ({"goal_first": "grow", "since_week": 2}, ["t2", "t3"]),
         ({"role": "Nobody"}, []),
         ({"role": "Data Analyst", "goal": "grow"}, []),
     ],

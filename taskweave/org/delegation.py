@@ -74,9 +74,7 @@ class Delegation:
 
     def cross(self, agent: str) -> tuple[str, ...]:
         """Those who have time for tasks and whom this agent reaches by a cross edge."""
-        return tuple(
-            target for target, other in self._agents.items() if self.edges.get((agent, target)) == "cross" and other.executes > 0
-        )
+        return tuple(target for target, other in self._agents.items() if self.edges.get((agent, target)) == "cross" and other.executes > 0)
 
     def links_to(self, agent: str) -> int:
         """How many owners reach this agent by a cross edge."""

@@ -45,7 +45,8 @@ _FILTERS = {
 class Query:
     """A text, and what narrows it.
 
-    `kind` is the artifact's; weeks are the numbers under which results were written, both inclusive; case matters in `goal` only.
+    `kind` is the artifact's; weeks are the numbers under which results were written, both inclusive; case matters in goals only.
+    What serves `goal_first` comes before all that does not.
     """
 
     text: str
@@ -56,6 +57,7 @@ class Query:
     since_week: int | None = None
     until_week: int | None = None
     exclude_task: str | None = None
+    goal_first: str | None = None
 
 
 class Index:
@@ -122,7 +124,7 @@ class Index:
         return chosen
 
     def search(self, query: Query, k: int) -> list[str]:
-        """Ids of at most `k` results, by round(bm25, 9), then by id."""
+        """Ids of at most `k` results: those of `goal_first`, then by round(bm25, 9), then by id."""
         terms = [word for _, word in self._chosen(query.text)]
         if not terms or k < 1:
             return []
@@ -130,10 +132,16 @@ class Index:
         where = "".join(f" AND {_FILTERS[name]}" for name in given)
         # The inner LIMIT bounds what one question may cost; it takes the most recent, as an index of rows is written in the order of weeks.
         found = self._db.execute(
-            f"SELECT id FROM (SELECT m.id AS id, bm25(merged_text, {TITLE_WEIGHT}, {CONTENT_WEIGHT}) AS score FROM merged_text"
-            f" CROSS JOIN merged AS m ON m.n = merged_text.rowid WHERE merged_text MATCH :match{where}"
-            f" ORDER BY merged_text.rowid DESC LIMIT {CANDIDATES}) ORDER BY round(score, 9), id LIMIT :k",
-            {**{name: storable(v) if isinstance(v, str) else v for name, v in given.items()}, "match": _any_of(terms), "k": k},
+            "SELECT id FROM (SELECT m.id AS id, m.goals AS goals,"
+            f" bm25(merged_text, {TITLE_WEIGHT}, {CONTENT_WEIGHT}) AS score FROM merged_text CROSS JOIN merged AS m ON m.n = merged_text.rowid WHERE merged_text MATCH :match{where}"
+            f" ORDER BY merged_text.rowid DESC LIMIT {CANDIDATES})"
+            " ORDER BY EXISTS (SELECT 1 FROM json_each(goals) WHERE value = :goal_first) DESC, round(score, 9), id LIMIT :k",
+            {
+                **{name: storable(v) if isinstance(v, str) else v for name, v in given.items()},
+                "goal_first": query.goal_first,
+                "match": _any_of(terms),
+                "k": k,
+            },
         )
         return [identifier for (identifier,) in found]
 

@@ -120,7 +120,7 @@ async def resolve(
     """Γ of one execution, and what it consists of.
 
     `explicit` are the finished upstream results with their whole text; the pool's merged results of closed weeks are searched where the
-    query asks and `searching` (there is a closed week), first for the task's goal and then without it.  Bounded by
+    query asks and `searching` (there is a closed week): what serves the task's goal comes first.  Bounded by
     MOST_DEPENDENCIES and by `budget` tokens.
     """
     shown = list(explicit[:MOST_DEPENDENCIES])
@@ -131,14 +131,9 @@ async def resolve(
         room = min(RETRIEVED, MOST_DEPENDENCIES - len(shown))
         question = {"text": query.text, "filters": dict(query.filters), "exclude": task, "k": RETRIEVED}
 
-        def search() -> list[str]:
-            hits: list[str] = []
-            for goal in [query.filters["goal"], None] if "goal" in query.filters else [None]:
-                if len(hits) < RETRIEVED:
-                    hits += pool.search(Query(text=query.text, goal=goal, exclude_task=task), k=RETRIEVED + len(hits))
-            return list(dict.fromkeys(hits))
-
-        hits = await ctx.look_up("search", question, search)
+        narrowed = {name: query.filters.get(name) for name in ("role", "department", "kind")}
+        asked = Query(text=query.text, exclude_task=task, goal_first=query.filters.get("goal"), **narrowed)
+        hits = await ctx.look_up("search", question, lambda: pool.search(asked, k=RETRIEVED))
         found = [hit for hit in hits if hit not in known][:room]
         uses += [Use(used=hit, kind="result", how="retrieved") for hit in found]
     results = within([*shown, *pool.dependencies(found, WHOLE)], budget)
