@@ -133,7 +133,8 @@ class Index:
         # The inner LIMIT bounds what one question may cost; it takes the most recent, as an index of rows is written in the order of weeks.
         found = self._db.execute(
             "SELECT id FROM (SELECT m.id AS id, m.goals AS goals,"
-            f" bm25(merged_text, {TITLE_WEIGHT}, {CONTENT_WEIGHT}) AS score FROM merged_text CROSS JOIN merged AS m ON m.n = merged_text.rowid WHERE merged_text MATCH :match{where}"
+            f" bm25(merged_text, {TITLE_WEIGHT}, {CONTENT_WEIGHT}) AS score"
+            f" FROM merged_text CROSS JOIN merged AS m ON m.n = merged_text.rowid WHERE merged_text MATCH :match{where}"
             f" ORDER BY merged_text.rowid DESC LIMIT {CANDIDATES})"
             " ORDER BY EXISTS (SELECT 1 FROM json_each(goals) WHERE value = :goal_first) DESC, round(score, 9), id LIMIT :k",
             {

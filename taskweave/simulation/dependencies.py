@@ -131,8 +131,10 @@ async def resolve(
         room = min(RETRIEVED, MOST_DEPENDENCIES - len(shown))
         question = {"text": query.text, "filters": dict(query.filters), "exclude": task, "k": RETRIEVED}
 
-        narrowed = {name: query.filters.get(name) for name in ("role", "department", "kind")}
-        asked = Query(text=query.text, exclude_task=task, goal_first=query.filters.get("goal"), **narrowed)
+        given = query.filters.get
+        asked = Query(
+            query.text, role=given("role"), department=given("department"), kind=given("kind"), exclude_task=task, goal_first=given("goal")
+        )
         hits = await ctx.look_up("search", question, lambda: pool.search(asked, k=RETRIEVED))
         found = [hit for hit in hits if hit not in known][:room]
         uses += [Use(used=hit, kind="result", how="retrieved") for hit in found]
