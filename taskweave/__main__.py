@@ -23,8 +23,10 @@ def main() -> None:
         if ended.code == interrupts.EXIT:
             interrupts.leave()
         raise
-    except KeyboardInterrupt:
-        interrupts.end()
+    except BaseException:
+        if interrupts.heard():
+            interrupts.end()
+        raise
 
 
 if __name__ == "__main__":
