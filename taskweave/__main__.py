@@ -23,11 +23,8 @@ def main() -> None:
         if ended.code == interrupts.EXIT:
             interrupts.leave()
         raise
-    except KeyboardInterrupt:
-        interrupts.end()
-    except RuntimeError as wrapped:
-        # Python 3.11 wraps what is raised while a class names its attributes, as the import of pydantic does.
-        if isinstance(wrapped.__cause__, KeyboardInterrupt):
+    except BaseException:
+        if interrupts.heard():
             interrupts.end()
         raise
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from taskweave import interrupts
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BackboneOut, BadInput, BudgetReached, Divergence, Interrupted, RunRefused, Stopped
 from taskweave.org.calendar import WorkCalendar
@@ -205,7 +206,13 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
     async def driven() -> Outcome:
         try:
             return await year(
-                folder, backbone, until_week=until, limit=folder.config.limit, patience=folder.config.patience, observe=observe
+                folder,
+                backbone,
+                until_week=until,
+                limit=folder.config.limit,
+                patience=folder.config.patience,
+                observe=observe,
+                interrupted=interrupts.heard,
             )
         finally:
             # Its connections belong to this loop, which ends here.

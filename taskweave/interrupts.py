@@ -28,6 +28,11 @@ def listen() -> None:
             signal.signal(number, _heard)
 
 
+def heard() -> bool:
+    """Whether a signal has come.  What it raised may be lost on its way: a destructor swallows it, an import makes another error of it."""
+    return _signals > 0
+
+
 def close_ears() -> None:
     """The exit code stands: nothing is to disturb the end of the process."""
     for number in ENDING:
@@ -51,9 +56,14 @@ def message() -> str:
     folder = _run() if _run is not None else None
     if folder is None:
         return "interrupted"
-    from shlex import quote
+    return f"interrupted. Continue with: taskweave resume {_quoted(folder)}"
 
-    return f"interrupted. Continue with: taskweave resume {quote(folder)}"
+
+def _quoted(path: str) -> str:
+    """As shlex.quote: a second signal would find that module half imported."""
+    if path and path.isascii() and all(char.isalnum() or char in "@%+=:,./_-" for char in path):
+        return path
+    return "'" + path.replace("'", "'\"'\"'") + "'"
 
 
 def end() -> NoReturn:

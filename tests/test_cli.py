@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -17,6 +18,8 @@ from typing import Any
 
 import pytest
 import typer.main
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from taskweave import interrupts
@@ -400,6 +403,23 @@ def test_a_signal_before_the_engine_runs_ends_with_130_and_names_the_run(finishe
     assert resume.returncode == 130
     assert b"ontinue with: taskweave resume r" in said
     assert b"Traceback" not in said
+
+
+@pytest.mark.parametrize("error", ["RuntimeError('__set_name__')", "SystemError('in a callback')"])
+def test_an_interrupt_that_comes_out_as_another_error_is_an_interrupt(error: str) -> None:
+    code = (
+        "import contextlib, os, signal, sys\nimport taskweave.cli\nfrom taskweave.__main__ import main\n"
+        "def door():\n    with contextlib.suppress(KeyboardInterrupt):\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        f"    raise {error}\ntaskweave.cli.main = door\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (130, b"taskweave: interrupted\n")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the folder one stands in
+@given(st.text(max_size=6))
+def test_an_interrupt_quotes_a_folder_as_a_shell_wants_it(path: str) -> None:
+    assert interrupts._quoted(path) == shlex.quote(path)
 
 
 def test_an_interrupt_without_a_run_says_so() -> None:

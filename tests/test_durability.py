@@ -101,6 +101,15 @@ def test_a_second_ctrl_c_gives_up_what_is_in_flight(tmp_path: Path) -> None:
         assert journal.counts().open == 4, "they may have been billed: no end is written"
 
 
+def test_a_signal_that_came_before_the_engine_heard_any_stops_it_before_anything_is_asked(tmp_path: Path) -> None:
+    answers = Answers()
+    engine = engine_in(tmp_path, answers, interrupted=lambda: True)
+    engine.launch("one", asks())
+    drive(engine)
+    assert engine.stop == "interrupted"
+    assert answers.sent == []
+
+
 def attempts_in(folder: Path) -> int:
     """Read from this process while the other one writes."""
     try:

@@ -58,9 +58,9 @@ class EngineStats:
 class Engine:
     """One run's concurrency.
 
-    `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is
-    called about every twentieth of a second.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage,
-    refused, disk, divergence, error; None: it did not) and `cause` says so in words.
+    `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is called about
+    every twentieth of a second; `interrupted` says whether a signal came before this engine heard them.  After `drive`, `stop` says why
+    it ended early (interrupted, stopped, outage, refused, disk, divergence, error; None: it did not) and `cause` says so in words.
     """
 
     def __init__(
@@ -74,13 +74,14 @@ class Engine:
         patience: float = 600.0,
         observe: Callable[[EngineStats], None] | None = None,
         pacing: Pacing | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.journal = journal
         self.seed = seed
         self.inbox = inbox
         self.stop: str | None = None
         self.cause = ""
-        self._observe = observe
+        self._observe, self._was_interrupted = observe, interrupted
         self._gateway = Gateway(
             journal=journal, backbone=backbone, limit=limit, patience=patience, pacing=pacing or Pacing(), halt=self.halt, stir=self._stir
         )
@@ -187,6 +188,8 @@ class Engine:
         with self._signals():
             try:
                 self.journal.begin_session()
+                if self._was_interrupted():
+                    self._interrupted()
                 watcher = asyncio.create_task(self._watch())
                 watcher.add_done_callback(self._watcher_ended)
                 await self._run(clock)

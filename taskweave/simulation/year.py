@@ -251,6 +251,7 @@ async def simulate(
     limit: int,
     patience: float,
     observe: Callable[[Progress], None] | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Run or resume the year in `folder` up to the end of week `until_week`.  The caller holds the folder's lock.
 
@@ -283,7 +284,14 @@ async def simulate(
                 observe(progress_of(year, stats))
 
         engine = Engine(
-            journal=journal, backbone=backbone, seed=config.seed, inbox=folder.inbox, limit=limit, patience=patience, observe=progress
+            journal=journal,
+            backbone=backbone,
+            seed=config.seed,
+            inbox=folder.inbox,
+            limit=limit,
+            patience=patience,
+            observe=progress,
+            interrupted=interrupted,
         )
         clock = Clock()
         ledger = Ledger(engine, journal, pool, calendar, lambda: int(clock.env.now))
