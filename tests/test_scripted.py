@@ -521,7 +521,7 @@ def test_the_second_group_is_never_the_larger_one() -> None:
     for seed in range(300):
         draft = Draft(Random(seed), {})
         case = topics.incident_cases()[seed % 3]
-        by_size = sorted(case.problems[seed % 4 : seed % 4 + 2], key=lambda problem: -share(f"{seed}", problem))
+        by_size = sorted(case.problems[seed % 4 : seed % 4 + 2], key=lambda problem: -share(f"{seed}", problem.flaw))
         slots = figures(draft, case, by_size, (), date(2026, 3, 2), f"{seed}")
         assert 2 <= int(slots["k2"]) < int(slots["k"]) < int(slots["n"])
 

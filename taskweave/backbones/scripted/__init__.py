@@ -52,7 +52,7 @@ INPUTS: Mapping[str, frozenset[str]] = {
 
 def tokens(text: str) -> int:
     """Tokens by the project's rule: UTF-8 bytes / 4, rounded up."""
-    return -(-len(text.encode("utf-8")) // 4)
+    return -(-(len(text) if text.isascii() else len(text.encode("utf-8"))) // 4)
 
 
 class Scripted:

@@ -63,7 +63,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     foreign = other_subjects(role, own)
     case = named_case(topics.field_of(role), goal, own) or best_case(draft, topics.field_of(role), own)
     first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
-    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem))
+    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem.flaw))
     named = topics.measured_in(goal)
     metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
     checks = topics.ranked(draft.random, topics.checks(case, own), str, f"{own} {case.items} {case.source}", about, foreign)[:2]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from json import JSONEncoder
 from random import Random
 
 from taskweave.records import Json
@@ -13,14 +13,25 @@ from taskweave.records import Json
 _SHARED = ("organization", "plans", "roles", "role", "activities")
 
 
-@dataclass(frozen=True, slots=True)
+_ENCODER = JSONEncoder(sort_keys=True, check_circular=False)  # requests are JSON values: they hold no circles
+
+
+@dataclass(slots=True)
 class Dice:
-    draws: Random
     words: Random
+    seed: int
+    _draws: Random | None = None
+
+    @property
+    def draws(self) -> Random:
+        """Made when first asked for: most steps word what others have drawn."""
+        if self._draws is None:
+            self._draws = Random(self.seed)
+        return self._draws
 
     @classmethod
     def of(cls, seed: int, inputs: Mapping[str, Json]) -> Dice:
         # What all requests of a run share, or all of one author, is left out: it tells none of them apart.
-        text = json.dumps({name: value for name, value in inputs.items() if name not in _SHARED}, sort_keys=True)
+        text = _ENCODER.encode({name: value for name, value in inputs.items() if name not in _SHARED})
         digest = blake2b(f"{seed}:{text}".encode(), digest_size=8).digest()
-        return cls(Random(seed), Random(int.from_bytes(digest, "big")))
+        return cls(Random(int.from_bytes(digest, "big")), seed)

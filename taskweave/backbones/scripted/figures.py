@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
 from random import Random
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
 
 
-def share(task: str, problem: topics.Problem) -> float:
+@lru_cache(maxsize=4096)
+def share(task: str, flaw: str) -> float:
     """How many of a task's items have a flaw, of 1: all who work on the task count the same."""
-    return 0.05 + 0.27 * Random(f"{task}:{problem.flaw}").random()
+    return 0.05 + 0.27 * Random(f"{task}:{flaw}").random()
 
 
 def figures(
@@ -29,8 +31,8 @@ def figures(
     """
     roll = draft.random.random
     n = int(case.many[0] + Random(f"{task}:{case.items}").random() * (case.many[1] - case.many[0]))
-    k = max(3, round(n * share(task, problems[0])))
-    k2 = min(max(2, round(n * share(task, problems[1]))), k - 1)  # the smaller group: what is said of severity goes by size
+    k = max(3, round(n * share(task, problems[0].flaw)))
+    k2 = min(max(2, round(n * share(task, problems[1].flaw))), k - 1)  # the smaller group: what is said of severity goes by size
     k_then, n_then = max(1, round(k * (0.2 + 0.4 * roll()))), round(n * (0.82 + 0.15 * roll()))
     k_mid = max(k_then, round(k * (0.65 + 0.2 * roll())))
     s1, s2 = (max(4, min(n // 3, 5 + int(roll() * 8))) for _ in range(2))

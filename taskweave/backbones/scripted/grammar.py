@@ -188,6 +188,8 @@ _SPARED = re.compile(f"{SPARE}[^{SPARE}{END}]*{END}")
 
 def shortened(text: str, most: int) -> str:
     """The text without as many of its spare sentences, from the last one on, as brings it to `most` words."""
+    if SPARE not in text:
+        return text
     over = wording.words(text) - most
     if over > 0:
         for spare in reversed(_SPARED.findall(text)):
@@ -226,7 +228,7 @@ class Draft:
 
     random: Random
     slots: dict[str, str]
-    used: set[int] = field(default_factory=set)
+    used: set[Frame] = field(default_factory=set)
     once: frozenset[str] = frozenset()  # slots that a text should speak of one time only
     spent: set[str] = field(default_factory=set)
     salt: int = 0  # which third of the frames of a rule with many is passed over
@@ -246,7 +248,8 @@ class Draft:
         self.slots.update(slots)
 
     def fits(self, candidate: Frame) -> bool:
-        if not candidate.needs <= self.slots.keys() or (candidate.bars and not candidate.bars.isdisjoint(self.slots)):
+        known = self.slots.keys()
+        if not candidate.needs <= known or (candidate.bars and not known.isdisjoint(candidate.bars)):
             return False
         return not candidate.refs or all(self._possible(rule) for rule in candidate.refs)
 
@@ -268,17 +271,17 @@ class Draft:
             if count > 5 and (at + self.salt) % 3 == 0:
                 continue
             candidate = frames[at]
-            if id(candidate) not in self.used and candidate.needs.isdisjoint(self.spent) and self.fits(candidate):
-                self.used.add(id(candidate))
+            if candidate not in self.used and candidate.needs.isdisjoint(self.spent) and self.fits(candidate):
+                self.used.add(candidate)
                 return candidate
         fitting = [candidate for candidate in frames if self.fits(candidate)]
-        fresh = [candidate for candidate in fitting if id(candidate) not in self.used]
+        fresh = [candidate for candidate in fitting if candidate not in self.used]
         new = [candidate for candidate in fresh if candidate.needs.isdisjoint(self.spent)]
         options = new if new or strict else fresh or fitting
         if not options:
             return None
         candidate = options[int(self.random.random() * len(options))]
-        self.used.add(id(candidate))
+        self.used.add(candidate)
         return candidate
 
     def say(self, rule: str, strict: bool = False) -> str:

@@ -26,7 +26,10 @@ def bounds(unit: Mapping[str, Json]) -> tuple[int, int]:
 def local(draft: Draft, rule: str, slots: Mapping[str, str], forget: Sequence[str] = ()) -> str:
     """The rule said with slots that hold for this sentence only."""
     before = draft.slots
-    draft.slots = {**({key: value for key, value in before.items() if key not in forget} if forget else before), **slots}
+    draft.slots = before.copy()
+    for name in forget:
+        draft.slots.pop(name, None)
+    draft.slots.update(slots)
     text = draft.say(rule)
     draft.slots = before
     return text

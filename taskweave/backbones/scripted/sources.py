@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft
@@ -57,12 +57,9 @@ _AIMED = re.compile(
     r"|\bby (?:hand|\d)|→|\||_",
     re.IGNORECASE,
 )
-# What a sentence says that states an aim or a limit, whose figures were not counted.
-_LIMIT = re.compile(
-    r"^(?:[-*>#] )*(?:What we want|Aims?\b|Target|Limit|Done when|Measure|Expected)"
-    r"|\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→",
-    re.IGNORECASE,
-)
+# What a sentence says, in lower case, that states an aim or a limit, whose figures were not counted.
+_LIMIT_START = re.compile(r"(?:[-*>#] )*(?:what we want|aims?\b|target|limit|done when|measure|expected)")
+_LIMIT = re.compile(r"\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→")
 _AIM_HEAD = re.compile(r"^((?:#+ )?(?:What we want|Aim|Target)[^\n.\d]*)\n+", re.MULTILINE)
 _PART = re.compile(r"\d of (?:the |our )?\d")
 _LEAN_START = re.compile(
@@ -89,74 +86,124 @@ _THIN = re.compile(
 )
 
 
+_SHORTEST, _LONGEST = 5, 24  # words of a sentence that is worth repeating
+
+
 @lru_cache(maxsize=2048)
 def borrowed(excerpt: str) -> str:
     """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
     best, most = "", 2
     for sentence in wording.sentences(excerpt.replace("\n-- ", " ")):
-        if not _DIGIT.search(sentence):
-            continue
-        if (
-            '"' in sentence
-            or "@" in sentence
-            or " | " in sentence
-            or "→" in sentence
-            or "'" in sentence.replace("'s ", " ")
-            or sentence.startswith(_HEADS)
-            or "SELECT" in sentence
-        ):
-            continue
-        text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
-        text = wording.upper_first(text.rstrip(".;:, "))
-        if not 5 <= wording.words(text) <= 24 or text.count("(") != text.count(")"):
-            continue
-        if ": " in text or not _FIGURE.search(text):
-            continue
-        flaw = next(topics.flaws_in(text), None)
-        before = text.partition(flaw.text)[0] if flaw else ""
-        if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
-            continue
-        score = 2 + 2 * min(len(_FIGURE.findall(text)), 3) + (" that " in text) + bool(_PART.search(text))
-        if score <= most:  # what speaks against a sentence is looked for only where it could still win
-            continue
-        score -= 8 * bool(_LEAN_START.match(text) or _LEAN.search(text)) + 3 * bool(_THIN.search(text))
-        if score > most:
+        text, score = _finding(sentence)
+        if score > most and (score := score - _against(text)) > most:
             best, most = text, score
     return best
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """One of some thousand patterns that the phrase bank can make; the cache of `re` holds a few hundred and starts over."""
-    return re.compile(pattern)
+@lru_cache(maxsize=8192)
+def _finding(sentence: str) -> tuple[str, int]:
+    """A sentence as it may be repeated, and how much there is in it: 0 where it is no finding with figures."""
+    if not _DIGIT.search(sentence) or _is_marked(sentence):
+        return "", 0
+    text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
+    text = wording.upper_first(text.rstrip(".;:, "))
+    if not _SHORTEST <= wording.words(text) <= _LONGEST or text.count("(") != text.count(")") or ": " in text:
+        return "", 0
+    flaw = next(topics.flaws_in(text), None)
+    before = text.partition(flaw.text)[0] if flaw else ""
+    if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
+        return "", 0
+    figures = len(_FIGURE.findall(text))
+    if not figures:
+        return "", 0
+    return text, 2 + 2 * min(figures, 3) + (" that " in text) + bool(_PART.search(text))
+
+
+@lru_cache(maxsize=4096)
+def _against(text: str) -> int:
+    """What speaks against repeating a finding: that it leans on others, or says little."""
+    return 8 * bool(_LEAN_START.match(text) or _LEAN.search(text)) + 3 * bool(_THIN.search(text))
+
+
+def _is_marked(sentence: str) -> bool:
+    """Whether a sentence is a row, a heading, a quotation or a statement rather than prose."""
+    return (
+        '"' in sentence
+        or "@" in sentence
+        or " | " in sentence
+        or "→" in sentence
+        or "'" in sentence.replace("'s ", " ")
+        or sentence.startswith(_HEADS)
+        or "SELECT" in sentence
+    )
+
+
+_NUMBER = r"(\d[\d,]*\d|\d)"
+_WHOLE = rf"{_NUMBER},? (?:out )?of (?:the |our |all )?{_NUMBER},?"
+_NUMBER_LAST = re.compile(rf"{_NUMBER} \Z")
+_WHOLE_LAST = re.compile(rf"{_WHOLE} \Z")
+_OUT_OF_LAST = re.compile(rf"{_NUMBER} ([^\d,]+), out of {_NUMBER}, \Z")
+_WHOLE_NEXT = re.compile(rf"(?:: | \| |, ){_WHOLE}")
+_NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
 
 
 @lru_cache(maxsize=1024)
 def found_in(excerpt: str) -> Mapping[str, str]:
     """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
     own = _AIM_HEAD.sub(r"\1: ", _QUOTED.sub("", excerpt.replace("\n-- ", " ")))  # what is quoted is another's
-    text = " ".join(" ".join(sentence for sentence in wording.sentences(own) if not _LIMIT.search(sentence)).split())
-    number = r"(\d[\d,]*\d|\d)"
+    text = " ".join(" ".join(sentence for sentence in wording.sentences(own) if not _is_limit(sentence)).split())
     for flaw in topics.flaws_in(text):
-        items, said = re.escape(flaw.case.items), re.escape(flaw.text)
-        whole = rf"{number},? (?:out )?of (?:the |our |all )?{number},?"
-        listed = f"{flaw.text}: " in text or f"{flaw.text} | " in text
-        for possible, pattern in (  # a pattern is made only where the text holds what it cannot do without
-            (" of " in text, rf"{whole} (?:{items} )?(?:that |who )?{said}"),
-            (", out of " in text, rf"{number} {items}, out of {number}, {said}"),
-            (listed or f"{flaw.text}, " in text, rf"{said}(?:: | \| |, ){whole}"),
-            (f" {flaw.case.items} " in text, rf"{number} {items} (?:that |who )?{said}"),
-            (listed, rf"{items} (?:that |who )?{said}(?:: | \| ){number}(?! ?%)"),
-        ):
-            if possible and (match := _compiled(pattern).search(text)):
-                told = {
-                    "told": f"{' of '.join(match.groups())} {flaw.case.items} {flaw.text}",
-                    "dep_items": flaw.case.items,
-                    "dep_flaw": flaw.text,
-                }
-                do = next((remedy for remedy in flaw.remedies if remedy in text), "")
-                return told | ({"do": do} if do else {})
+        if numbers := _counted(text, flaw):
+            told = {
+                "told": f"{' of '.join(numbers)} {flaw.case.items} {flaw.text}",
+                "dep_items": flaw.case.items,
+                "dep_flaw": flaw.text,
+            }
+            do = next((remedy for remedy in flaw.remedies if remedy in text), "")
+            return told | ({"do": do} if do else {})
     return {}
+
+
+def _counted(text: str, flaw: topics.Flaw) -> tuple[str, ...]:
+    """How many items have a flaw, and of how many where that is said: by the first of five ways of saying so that the text has."""
+    items = flaw.case.items
+    places = list(_places(text, flaw.text))
+    heads = [_without(text, at, "that ", "who ") for at in places]
+    starts = [_without(text, head, f"{items} ") for head in heads]
+    for start in starts:  # 31 of the 400 requests that time out
+        if found := _WHOLE_LAST.search(text, 0, start):
+            return found.groups()
+    for at in places:  # 31 requests, out of 400, time out
+        if (found := _OUT_OF_LAST.search(text, 0, at)) and found.group(2) == items:
+            return found.group(1, 3)
+    for at in places:  # time out: 31 of 400
+        if found := _WHOLE_NEXT.match(text, at + len(flaw.text)):
+            return found.groups()
+    for head, start in zip(heads, starts, strict=True):  # 31 requests that time out
+        if start < head and (found := _NUMBER_LAST.search(text, 0, start)):
+            return found.groups()
+    for at, head, start in zip(places, heads, starts, strict=True):  # requests that time out: 31
+        if start < head and (found := _NUMBER_NEXT.match(text, at + len(flaw.text))):
+            return found.groups()
+    return ()
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
+
+
+def _without(text: str, end: int, *tails: str) -> int:
+    """Where the text up to `end` ends without one of the tails."""
+    return next((end - len(tail) for tail in tails if text.endswith(tail, 0, end)), end)
+
+
+@lru_cache(maxsize=8192)
+def _is_limit(sentence: str) -> bool:
+    low = sentence.lower()
+    return bool(_LIMIT_START.match(low) or _LIMIT.search(low))
 
 
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
@@ -230,9 +277,12 @@ def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) ->
     return draft.say("read_near" if wanted & topics.stems(slots["dep"]) else "read_far")
 
 
+_COUNT_LAST = re.compile(r"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? \Z")
+
+
 def _count_of(quote: str, items: str, flaw: str) -> str:
     """How many items have the flaw, according to a quote; '' where it does not say."""
     at = quote.find(flaw)
-    counted = rf"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? (?:{re.escape(items)} )?(?:that )?$"
-    found = _compiled(counted).search(quote[:at]) if at > 0 else None
+    end = _without(quote, _without(quote, at, "that "), f"{items} ")
+    found = _COUNT_LAST.search(quote, 0, end) if at > 0 else None
     return found.group(1) if found else ""

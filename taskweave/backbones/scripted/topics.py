@@ -307,23 +307,25 @@ def related(own: str, subject: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _flaws() -> Mapping[str, tuple[Flaw, ...]]:
-    """Every way of putting each flaw of the banks, by its first two words."""
-    found: dict[str, list[Flaw]] = {}
+def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
+    """Every way of putting each flaw of the banks, by its first word and its second."""
+    found: dict[str, dict[str, list[Flaw]]] = {}
     for case in (*(case for known in fields().values() for case in known.cases), *_general(), *incident_cases()):
         for problem in case.problems:
             for text in _spelled(problem.flaw):
-                found.setdefault(" ".join(text.split()[:2]), []).append(Flaw(text, case, tuple(_spelled(problem.remedy))))
-    return {start: tuple(flaws) for start, flaws in found.items()}
+                first, second = text.split()[:2]
+                found.setdefault(first, {}).setdefault(second, []).append(Flaw(text, case, tuple(_spelled(problem.remedy))))
+    return {first: {second: tuple(flaws) for second, flaws in seconds.items()} for first, seconds in found.items()}
 
 
 def flaws_in(text: str) -> Iterator[Flaw]:
     """The flaws of the banks that a text names, in its order."""
-    words = text.split()
-    for first, second in zip(words, words[1:], strict=False):
-        for flaw in _flaws().get(f"{first} {second}", ()):
-            if flaw.text in text:
-                yield flaw
+    words, flaws = text.split(), _flaws()
+    for at, first in enumerate(words[:-1], 1):
+        if first in flaws:
+            for flaw in flaws[first].get(words[at], ()):
+                if flaw.text in text:
+                    yield flaw
 
 
 @lru_cache(maxsize=8192)

@@ -103,6 +103,8 @@ def join(items: Sequence[str], word: str = "and") -> str:
 
 def number(value: float, decimals: int | None = None) -> str:
     """A figure without idle zeros: 2, 3.1, 12,400."""
+    if isinstance(value, int) and not decimals:
+        return f"{value:,}"
     if decimals is None:
         decimals = 0 if abs(value) >= 100 or float(value).is_integer() else (1 if abs(value) >= 10 else 2)
     text = f"{value:,.{decimals}f}"
@@ -152,13 +154,13 @@ def month(day: date) -> str:
     return _MONTHS[day.month - 1]
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(A-Z0-9])|\n+")
+# Begins with a class of characters, which the search then skips to: '(?<=[.!?])\s+(?=["'(A-Z0-9])|\n+' takes twice the time.
+_SENTENCE = re.compile(r"\s(?:(?<=[.!?]\s)\s*(?=[\"'(A-Z0-9])|(?<=\n)\n*)")
 
 
 def sentences(text: str) -> list[str]:
     """The text's sentences; a last one that was cut off is left out."""
-    found = [piece.strip() for piece in _SENTENCE.split(text) if piece.strip()]
-    return [piece for piece in found if not piece.endswith(("[…]", "…"))]
+    return [piece for raw in _SENTENCE.split(text) if (piece := raw.strip()) and not piece.endswith(("[…]", "…"))]
 
 
 def words(text: str) -> int:
