@@ -6,7 +6,7 @@ A deliverable tells one story: a case of the author's field with its figures, wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from zlib import crc32
@@ -121,7 +121,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     payloads.know_question(draft, asked)
     know_dependencies(draft, dependencies, topics.stems(f"{own} {about} {case.items} {case.item}"))
 
-    def begin() -> None:
+    def begin(attempt: int) -> None:
         payloads.know_payload(draft, asked)
 
     rule: str | Callable[[], str] = partial(queries.content, draft, case) if kind == "sql" else f"layout_{kind}"
@@ -129,17 +129,14 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     rules = [f"title_{kind}", "title", f"titled_{asked}"]
     draft.random.shuffle(rules)
     title = headline(draft, *rules, told=content)
-    if case.items in _PEOPLE:
-        title, content = (_of_people(text, draft.slots) for text in (title, content))
+    if case.people:
+        title, content = (people_as_who(text, (draft.slots["flaw1"], draft.slots["flaw2"])) for text in (title, content))
     return {"artifact": artifact, "title": title, "content": content}
 
 
-_PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
-
-
-def _of_people(text: str, slots: Mapping[str, str]) -> str:
-    """The text with 'who' for 'that' where items are people."""
-    for flaw in (slots["flaw1"], slots["flaw2"]):
+def people_as_who(text: str, flaws: Iterable[str]) -> str:
+    """The text with 'who' for 'that' where the flaws are of people."""
+    for flaw in flaws:
         text = text.replace(f" that {flaw}", f" who {flaw}")
     return text
 
@@ -211,7 +208,7 @@ def headline(draft: Draft, *rules: str, told: str = "") -> str:
     return best
 
 
-def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None] = lambda: None) -> str:
+def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[int], None] = lambda attempt: None) -> str:
     """A text said until it has a good length; from the second try on with ever less of what it builds on, at last by name only."""
     best, off = "", 10_000
     for attempt in range(12):
@@ -219,7 +216,7 @@ def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None
         shorter = {1: "_brief", 3: "_bare", 5: "_last"}.get(attempt)
         if shorter:
             draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
-        begin()
+        begin(attempt)
         text = tidy(shortened(draft.say(rule), LONGEST)) if isinstance(rule, str) else rule()
         size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
@@ -228,93 +225,3 @@ def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None
         if miss < off:
             best, off = text, miss
     return best
-
-
-def know_common(draft: Draft, telling: Sequence[Mapping[str, str]]) -> None:
-    """Whether the findings are of the same things, which may be compared, or of different ones, which may not."""
-    seen = wording.unique(part["dep_items"] for part in telling)
-    if len(seen) > 1:
-        draft.know(apart=wording.join(seen[:3]))
-    elif len(telling) > 1:
-        draft.know(alike=seen[0])
-
-
-def merge(inputs: Inputs, dice: Dice) -> Json:
-    task = inputs["task"]
-    about = topics.topic(str(task["title"]))
-    today = wording.parse_date(inputs["date"]) or _START
-    draft = Draft(
-        dice.words,
-        {
-            "T": about,
-            "task": str(task["title"]).rstrip("."),
-            "company": str(inputs["organization"]["name"]),
-            "today": wording.day_month(today),
-            "month": wording.month(today),
-            "soon": wording.day_month(due(today, 3 + int(dice.words.random() * 4))),
-            "later": wording.day_month(due(today, 9 + int(dice.words.random() * 8))),
-        },
-    )
-    know_goal(draft, inputs, about, bare_role(""))
-    partials = [dependency_slots(partial) for partial in inputs["partials"]]
-    references = [dependency_slots(reference) for reference in inputs["references"]]
-    for reference in references:
-        if not bears(reference.get("quote", ""), about):
-            reference.pop("quote", None)
-    for part, raw in zip(partials, inputs["partials"], strict=True):
-        part |= found_in(str(raw["excerpt"]))
-    telling = [part for part in partials if "told" in part]
-    if telling:
-        whole = [part for part in telling if " of " in part["told"]] or telling
-        lead = draft.pick([part for part in whole if about.lower() in part["dep"].lower() or bears(part["told"], about)] or whole)
-        draft.know(fact=lead["told"], fact_author=lead["dep_author"], fact_title=lead["dep"], fact_flaw=lead["dep_flaw"])
-        draft.know(**{name: text for name, text in lead.items() if name == "do"})
-        know_common(draft, telling)
-    parts: list[str] = []
-    brief: list[str] = []
-    listed = [part for part in partials if not telling or part is not lead] or partials
-    said = {draft.slots["fact_flaw"]} if telling else set()
-    proposed = {draft.slots.get("do", "")}  # a proposal is made one time only; the first one closes the text
-    for part in listed[:5]:
-        rule = "merge_part_bare" if "told" not in part else "merge_part_same" if part["dep_flaw"] in said else "merge_part"
-        said.add(part.get("dep_flaw", ""))
-        if part.get("do", "") in proposed:
-            part = {name: text for name, text in part.items() if name != "do"}
-        proposed.add(part.get("do", ""))
-        parts.append(local(draft, rule, part, ("do",)))
-        brief.append(parts[-1] if rule == "merge_part" and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
-    bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
-    if references:
-        draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references[:3]])}))
-    draft.know(
-        authors=wording.join(wording.unique(part["dep_author"] for part in partials)) or draft.slots["company"],
-        part_count=wording.in_words(len(partials)),
-        pieces="piece" if len(partials) == 1 else "pieces",
-        parts=" ".join(parts),
-        parts_brief=" ".join(brief),
-        listed="\n".join(f"- {part}" for part in parts),
-        listed_brief="\n".join(f"- {part}" for part in brief),
-        parts_bare=bare,
-        listed_bare=bare,
-        used=" ".join(local(draft, "merge_reference", reference, ("quote",)) for reference in references[:3]),
-    )
-    if len(partials) > 1:
-        draft.know(one=partials[0]["dep_author"], other=partials[-1]["dep_author"])
-        if partials[0]["dep_author"] != partials[-1]["dep_author"]:
-            draft.know(two="yes")
-    if partials:
-        case = best_case(draft, topics.field_of(partials[-1]["dep_role"]), about)
-        text = " ".join(part.get("quote", "") for part in partials)
-        checks = [check for check in topics.checks(case, about) if draft.fits(frame(check))]
-        if checks:
-            draft.know(check=draft.phrase(topics.ranked(draft.random, checks, str, about, text, ())[0]))
-    draft.once = frozenset(("do",))
-    content = fitted(draft, "layout_merge")
-    if draft.slots.get("do", "\n") in content:
-        draft.spent.add("do")
-    for _ in range(4):
-        if wording.words(content) >= 84:
-            break
-        content = tidy(f"{content} {draft.say('merge_close')}")
-    title = headline(draft, "title_merge")
-    return {"title": title, "content": content}

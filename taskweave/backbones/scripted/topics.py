@@ -45,6 +45,13 @@ class Case:
     field: str = ""  # the field of work that it belongs to; none for a general one
     mark: frozenset[str] = frozenset()  # the stems that tell its items from those of the field's other cases
 
+    @property
+    def people(self) -> bool:
+        return self.items in _PEOPLE
+
+
+_PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
+
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
@@ -53,6 +60,7 @@ class Flaw:
     text: str
     case: Case
     remedies: tuple[str, ...]
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +288,12 @@ def best_case(draft: Draft, work: Field, subject: str) -> Case:
     return chosen
 
 
+@lru_cache(maxsize=8192)
+def items_for(subject: str) -> frozenset[str]:
+    """The items of the cases that a subject calls for."""
+    return frozenset(case.items for case in (incident_cases() if answer_in(subject) else _called("", subject)))
+
+
 def is_last_resort_in(text: str) -> bool:
     """Whether a text speaks of the items of the case for subjects that call for none."""
     return _general()[-1].items in text
@@ -314,7 +328,7 @@ def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
         for problem in case.problems:
             for text in _spelled(problem.flaw):
                 first, second = text.split()[:2]
-                found.setdefault(first, {}).setdefault(second, []).append(Flaw(text, case, tuple(_spelled(problem.remedy))))
+                found.setdefault(first, {}).setdefault(second, []).append(Flaw(text, case, tuple(_spelled(problem.remedy)), problem))
     return {first: {second: tuple(flaws) for second, flaws in seconds.items()} for first, seconds in found.items()}
 
 

@@ -146,6 +146,20 @@ def day_month(day: date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]}"
 
 
+def parse_day_month(text: str, near: date) -> date | None:
+    """'3 March' as the date nearest to another one; None where it is none."""
+    day, _, month = text.partition(" ")
+    if not day.isdigit() or month not in _MONTHS:
+        return None
+    found = []
+    for year in (near.year - 1, near.year, near.year + 1):
+        try:
+            found.append(date(year, _MONTHS.index(month) + 1, int(day)))
+        except ValueError:
+            continue
+    return min(found, key=lambda other: abs((other - near).days), default=None)
+
+
 def weekday(day: date) -> str:
     return _DAYS[day.weekday()]
 
