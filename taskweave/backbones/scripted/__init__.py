@@ -6,8 +6,8 @@ request's seed alone; wording from seed and inputs.  It opens no connection and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
+from json import JSONEncoder
 from typing import Literal
 
 from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, tasks
@@ -50,6 +50,9 @@ INPUTS: Mapping[str, frozenset[str]] = {
 }
 
 
+_ENCODER = JSONEncoder(ensure_ascii=False, check_circular=False)
+
+
 def tokens(text: str) -> int:
     """Tokens by the project's rule: UTF-8 bytes / 4, rounded up."""
     return -(-(len(text) if text.isascii() else len(text.encode("utf-8"))) // 4)
@@ -72,14 +75,14 @@ class Scripted:
         step = STEPS.get(request.prompt)
         if step is None:
             raise BadInput(f"prompt {request.prompt!r}: the scripted backbone answers only {sorted(STEPS)}; give Scripted a stub for it")
-        missing = sorted(INPUTS[request.prompt] - request.inputs.keys())
-        if missing:
+        if not request.inputs.keys() >= INPUTS[request.prompt]:
+            missing = sorted(INPUTS[request.prompt] - request.inputs.keys())
             given = sorted(request.inputs)
             raise BadInput(f"prompt {request.prompt!r}: the scripted backbone misses the inputs {missing}; it was given {given}")
         return step(request.inputs, Dice.of(request.seed, request.inputs))
 
     async def complete(self, request: Request) -> Completion:
-        text = json.dumps(self.answer(request), ensure_ascii=False)
+        text = _ENCODER.encode(self.answer(request))
         return Completion(
             text=text,
             prompt_tokens=sum(tokens(message) for _, message in request.messages),

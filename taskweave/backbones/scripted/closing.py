@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from taskweave.backbones.scripted import known, wording
 from taskweave.backbones.scripted.dice import Dice
+from taskweave.backbones.scripted.findings import findings_in
 from taskweave.backbones.scripted.grammar import Draft, tidy
 from taskweave.backbones.scripted.planning import local, names_of, order_readings
-from taskweave.backbones.scripted.sources import borrowed
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -51,7 +51,7 @@ def diagnose(inputs: Inputs, dice: Dice) -> Json:
         by_status.setdefault(str(task["status"]), []).append(task)
     said = [count_sentence(draft, inputs["counts"])]
     for result in draft.sample(inputs["results"], 2 if unit["level"] == "week" else 1):
-        told = wording.lower_first(borrowed(str(result["excerpt"])))
+        told = next((finding.told for finding in findings_in(str(result["excerpt"]))), "")
         slots = {"result": str(result["title"]).rstrip("."), "author": str(result["author"])} | ({"told": told} if told else {})
         said.append(local(draft, "diagnose_result", slots))
     if not inputs["results"] and by_status.get("done"):
@@ -68,7 +68,7 @@ def diagnose(inputs: Inputs, dice: Dice) -> Json:
         deviations.append(tidy(local(draft, "deviation_dropped", _task_slots(task))))
     for task in by_status.get("blocked", [])[:3]:
         blockers.append(tidy(local(draft, "blocker_task", _task_slots(task))))
-    for reading in order_readings(inputs["readings"], stated, str(unit["owner"]), "")[:1]:
+    for reading in order_readings(known.readings(inputs["readings"], stated), stated, str(unit["owner"]))[:1]:
         goal = next((goal for goal in stated if goal.short == reading.goal), None)
         said.append(local(draft, "diagnose_reading", reading.slots() | (goal.slots() if goal else {})))
         if reading.distance > 0.02 and unit["level"] != "week":

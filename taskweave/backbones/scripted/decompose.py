@@ -53,7 +53,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
     led = False
     subtasks = []
     for position, (name, spent) in enumerate(zip(names, hours, strict=True)):
-        role = roles.get(name) or topics.bare_role(name)
+        role = roles.get(name) or known.bare_role(name)
         own = name == lead
         stage = position / max(len(asked) - 1, 1) if len(asked) > 1 else 0.5
         activity = _activity(role, allowed, stage, chosen, draft, subject if own else None)
@@ -69,8 +69,9 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         served.add(mine)
         work = topics.field_of(role)
         foreign = topics.other_subjects(role, mine)
-        case = topics.best_case(draft, work, mine)
-        measured = topics.ranked(draft.random, topics.measures(case, mine), lambda m: m.name, mine, subject, foreign)
+        case = topics.best_case(work, mine)
+        measures = topics.measures(case, mine)
+        measured = topics.ranked(draft.random, measures, topics.names_of(measures), mine, subject, foreign)
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source}
         slots |= {"metric": measured[0].name} if measured else {}
         kind = "step" if own else "side" if mine == subject else "assist"
@@ -100,15 +101,15 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
     return {"subtasks": subtasks}
 
 
-def _lead(task: Mapping[str, Json], roles: Sequence[Mapping[str, Json]]) -> tuple[str, str]:
+def _lead(task: Mapping[str, Json], roles: Sequence[known.Role]) -> tuple[str, str]:
     """The task's subject and the role that it belongs to."""
     title = str(task["title"])
     if answer := topics.answer_in(title):
-        return answer, str(roles[0]["role"]) if roles else ""
-    found = [(own, str(role["role"])) for role in roles if (own := topics.own_subject([str(s) for s in role["subjects"]], title))]
+        return answer, roles[0].title if roles else ""
+    found = [(own, role.title) for role in roles if (own := topics.own_subject(role.subjects, title))]
     if found:
         return max(found, key=lambda pair: (len(pair[0]), pair[1]))
-    return topics.topic(title), str(roles[0]["role"]) if roles else ""
+    return topics.topic(title), roles[0].title if roles else ""
 
 
 def _roles(asked: Sequence[Mapping[str, Json]], known_roles: Sequence[str], lead: str, draws: Random) -> list[str]:
@@ -135,18 +136,18 @@ def _hours(asked: Sequence[Mapping[str, Json]], total: object, draws: Random) ->
 
 
 def _activity(
-    role: Mapping[str, Json], allowed: Sequence[str], stage: float, chosen: Sequence[str], draft: Draft, subject: str | None
+    role: known.Role, allowed: Sequence[str], stage: float, chosen: Sequence[str], draft: Draft, subject: str | None
 ) -> str:
-    usable = [a for a in role["activities"] if a in allowed] or list(role["activities"]) or list(allowed)
+    usable = tuple(a for a in role.activities if a in allowed) or role.activities or tuple(allowed)
     if subject is not None:
         usable = topics.possible(usable, subject)
     near = sorted(usable, key=lambda a: (abs(_STAGE.get(a, 0.5) - stage) + 0.5 * draft.random.random() + 0.3 * (a in chosen), a))
     return str(near[0]) if near else "analyse"
 
 
-def _serving(draft: Draft, role: Mapping[str, Json], subject: str, served: set[str]) -> str:
+def _serving(draft: Draft, role: known.Role, subject: str, served: set[str]) -> str:
     """The subject through which another role serves this task, one not yet used first; the task's own where none bears on it."""
-    close = [str(own) for own in role["subjects"] if topics.related(str(own), subject)]
+    close = [own for own in role.subjects if topics.related(own, subject)]
     chosen: str = draft.pick([own for own in close if own not in served] or close) if close else subject
     return chosen
 

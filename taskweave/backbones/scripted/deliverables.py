@@ -1,4 +1,4 @@
-"""What an agent hands in (execute) and what a composite task ends in (merge).
+"""What an agent hands in (execute).
 
 A deliverable tells one story: a case of the author's field with its figures, what is wrong, why, what to do, and what it builds on.
 """
@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from zlib import crc32
 
-from taskweave.backbones.scripted import known, payloads, queries, topics, wording
+from taskweave.backbones.scripted import known, payloads, products, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import due, figures, share
-from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy
-from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import bears, dependency_slots, found_in, know_dependencies, named
-from taskweave.backbones.scripted.topics import bare_role, bears_on, best_case, other_subjects
+from taskweave.backbones.scripted.figures import Setting, count, figures
+from taskweave.backbones.scripted.findings import Finding
+from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy, words_of
+from taskweave.backbones.scripted.sources import Source, know_sources, source
+from taskweave.backbones.scripted.topics import bears_on, other_subjects
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -26,6 +27,7 @@ _START = date(2026, 1, 5)
 _TOLD_GOAL = 0.5  # how often a text that bears on a goal says so
 
 
+@lru_cache(maxsize=1024)
 def kind_of(artifact: str) -> str:
     """The form in which an artifact is written, whatever a role calls it."""
     low = artifact.lower().strip()
@@ -36,11 +38,17 @@ def kind_of(artifact: str) -> str:
     return max(named)[1] if named else "report"
 
 
-def choose_artifact(draft: Draft, artifacts: Sequence[str], activity: str) -> str:
-    """One of the role's artifacts, weighted by how well its form suits the activity."""
-    options = list(artifacts) or ["report"]
+@lru_cache(maxsize=1024)
+def _suiting(artifacts: tuple[str, ...], activity: str) -> tuple[float, ...]:
+    """How well the form of each artifact suits an activity."""
     kinds = load().tables["kinds"]
-    weights = [float(kinds[kind_of(artifact)]["suits"].get(activity, 1)) for artifact in options]
+    return tuple(float(kinds[kind_of(artifact)]["suits"].get(activity, 1)) for artifact in artifacts)
+
+
+def choose_artifact(draft: Draft, artifacts: tuple[str, ...], activity: str) -> str:
+    """One of the role's artifacts, weighted by how well its form suits the activity."""
+    options = artifacts or ("report",)
+    weights = _suiting(options, activity)
     at = draft.random.random() * sum(weights)
     for artifact, weight in zip(options, weights, strict=True):
         at -= weight
@@ -49,8 +57,50 @@ def choose_artifact(draft: Draft, artifacts: Sequence[str], activity: str) -> st
     return options[-1]
 
 
-_SPARE = frozenset(("metric_line", "limit", "method", "finding2", "implication", "opening", "next", "remedy2"))
+_SPARE = frozenset(("metric_line", "limit", "method", "finding2", "implication", "opening", "next", "remedy2", "second"))
 _ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
+_INHERITED = 0.6  # how often a part goes on with the finding of the part before it where the task names none
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a text is about: the author's subject and the task's, the things counted, and two flaws of them, the larger one first."""
+
+    own: str
+    about: str
+    case: topics.Case
+    problems: tuple[topics.Problem, topics.Problem]
+    found: tuple[Finding | None, Finding | None]
+    setting: Setting
+
+
+def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source]) -> Story:
+    """The story of a text: of the flaw that the task names, else of one that an earlier part has counted, else of one that suits."""
+    task, goal = inputs["task"], str(inputs["subtask"]["goal"])
+    title = str(task["title"])
+    own, about = subjects_of(role, goal, title)
+    work = topics.field_of(role)
+    case = named_case(work, goal, own) or topics.best_case(work, own) if not topics.answer_in(own) else incident_case(draft, goal, own)
+    place = about if case.items in topics.items_for(about) else own
+    today = wording.parse_date(inputs["date"]) or _START
+    setting = Setting(f"{inputs['organization']['name']}:{place}", title, today)
+    counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
+    ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=2.6)
+    asked = [flaw.problem for flaw in topics.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
+    inherits = draft.random.random() < _INHERITED
+    wanted = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked]
+    first, second = list(dict.fromkeys(wanted))[:2]
+    sizes = {problem: counted[problem].count if problem in counted else count(setting, case, problem.flaw) for problem in case.problems}
+    if sizes[second] >= sizes[first]:  # a smaller one beside the flaw that was asked for, where there is one
+        second = next((problem for problem in ranked if sizes[problem] < sizes[first]), second)
+    if sizes[second] > sizes[first]:
+        first, second = second, first
+    return Story(own, about, case, (first, second), (counted.get(first), counted.get(second)), setting)
+
+
+def incident_case(draft: Draft, goal: str, subject: str) -> topics.Case:
+    chosen: topics.Case = named_case(topics.field_of(known.bare_role("")), goal, subject) or draft.pick(topics.incident_cases())
+    return chosen
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
@@ -58,80 +108,104 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     today = wording.parse_date(inputs["date"]) or _START
     salt = crc32(str(author["name"]).encode()) + today.isocalendar().week  # the same author words it otherwise the week after
     draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE, salt=salt)
-    goal = str(subtask["goal"])
-    own, about = subjects_of(role, goal, str(task["title"]))
-    foreign = other_subjects(role, own)
-    case = named_case(topics.field_of(role), goal, own) or best_case(draft, topics.field_of(role), own)
-    first, second = topics.ranked(draft.random, case.problems, lambda p: p.text, own, about, foreign, spread=2.6)[:2]
-    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem.flaw))
-    named = topics.measured_in(goal)
-    metrics = [*([named] if named else []), *topics.ranked(draft.random, topics.measures(case, own), lambda m: m.name, own, about, foreign)]
-    checks = topics.ranked(draft.random, topics.checks(case, own), str, f"{own} {case.items} {case.source}", about, foreign)[:2]
-    artifact = choose_artifact(draft, [str(a) for a in role["artifacts"]], str(subtask["activity"]))
+    sources = [source(raw) for raw in inputs["dependencies"]]
+    story = story_of(draft, inputs, role, sources)
+    artifact = choose_artifact(draft, role.artifacts, str(subtask["activity"]))
     kind = kind_of(artifact)
-    draft.know(**figures(draft, case, (first, second), metrics[:2], today, str(task["title"])))
+    head = head_of(inputs["organization"], role.title)
+    know_author(draft, author, role, head)
+    know_story(draft, inputs, story, role)
+    know_goal(draft, inputs, f"{story.own} {story.about}", role)
+    near = [one for one in sources if one.about(story.own, story.about)]
+    payloads.know_people(draft, inputs["organization"], role.title, [one.slots for one in near], head)
+    if kind in ("minutes", "e-mail"):
+        draft.know(**{"third" if kind == "minutes" else "mail": "yes"})
+    asked = payloads.asked(str(subtask["goal"]), story.own, story.about, str(subtask["activity"]))
+    payloads.know_question(draft, asked)
+    know_sources(draft, sources, story.problems[0])
+    description, constraint = str(task.get("description") or ""), str(task.get("constraints") or "")
+    wanted = description if story.own == story.about and "incident" not in draft.slots and kind != "sql" else ""
+
+    def begin(attempt: int) -> None:
+        payloads.know_payload(draft, asked)
+        product = products.say_product(draft, story.case, wanted) if attempt < 9 else ""
+        draft.slots.pop("rich", None)
+        if product:
+            draft.know(payload=f"{draft.slots['payload']}\n\n{product}", rich="yes")
+        payloads.know_told(draft)
+        kept = products.say_condition(draft, constraint) if attempt < 6 else ""
+        draft.know(sources=f"{kept}\n{draft.slots['sources_all' if attempt < 4 else 'sources_brief']}".strip())
+
+    rule: str | Callable[[], str] = partial(queries.content, draft, story.case) if kind == "sql" else f"layout_{kind}"
+    content = fitted(draft, rule, begin)
+    rules = [f"title_{kind}", "title", f"titled_{asked}"]
+    draft.random.shuffle(rules)
+    title = headline(draft, *rules, told=content)
+    if story.case.people:
+        title, content = (people_as_who(text, (draft.slots["flaw1"], draft.slots["flaw2"])) for text in (title, content))
+    return {"artifact": artifact, "title": title, "content": content}
+
+
+def know_author(draft: Draft, author: Mapping[str, Json], role: known.Role, head: str) -> None:
+    draft.know(
+        author=str(author["name"]),
+        first=str(author["name"]).split(" ", 1)[0],
+        role=role.title,
+        role_the=role.title if role.title.isupper() else f"the {role.title}",
+        head=head,
+        head_the=f"the {head}",
+        tag="".join(word[0] for word in role.title.split() if word[0].isalpha()).upper()[:3],
+    )
+
+
+def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> None:
+    """The figures, the flaws with causes and remedies, the checks and the measure of a text."""
+    task, case, own, about = inputs["task"], story.case, story.own, story.about
+    first, second = story.problems
+    draft.know(**figures(draft, story.setting, case, story.problems, measures_of(draft, inputs, story, role), story.found))
     draft.know(
         O=own,
         T=about,
         items=case.items,
         item=case.item,
         source=case.source,
-        author=str(author["name"]),
-        first=str(author["name"]).split(" ", 1)[0],
-        role=str(role["role"]),
-        role_the=str(role["role"]) if str(role["role"]).isupper() else f"the {role['role']}",
-        step=wording.lower_first(str(subtask["goal"]).strip().rstrip(".")),
         company=str(inputs["organization"]["name"]),
-        flaw1=draft.phrase(first.flaw),
+        flaw1=story.found[0].flaw.text if story.found[0] else draft.phrase(first.flaw),
         why1=draft.phrase(first.cause),
         do1=draft.phrase(first.remedy),
-        flaw2=draft.phrase(second.flaw),
+        flaw2=story.found[1].flaw.text if story.found[1] else draft.phrase(second.flaw),
         why2=draft.phrase(second.cause),
         do2=draft.phrase(second.remedy),
         task=str(task["title"]).rstrip("."),
-        head=head_of(inputs["organization"], str(role["role"])),
-    )
-    if topics.answer_in(str(task["title"])):
-        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
-    draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
-    draft.know(**({"same": "yes"} if own == about else {"served": about}))
-    head = draft.slots["head"]
-    draft.know(
-        head_the=f"the {head}",
-        tag="".join(word[0] for word in str(role["role"]).split() if word[0].isalpha()).upper()[:3],
-        severity=draft.pick(("high", "medium", "medium", "low")),
+        severity="high" if int(draft.slots["pct"].split()[0]) > 22 else "medium" if int(draft.slots["pct"].split()[0]) > 9 else "low",
         few_number=wording.in_words(2 + int(draft.random.random() * 4)),
     )
-    if role["responsibilities"]:
-        draft.know(duty=wording.lower_first(str(topics.ranked(draft.random, role["responsibilities"], str, own, about, ())[0]).rstrip(".")))
-    if role["skills"]:
-        draft.know(skill=wording.lower_first(str(draft.pick(role["skills"]))))
-    know_goal(draft, inputs, f"{own} {about}", role)
+    draft.know(**({"same": "yes"} if own == about else {"served": about}))
+    possible = topics.checks(case, own)
+    checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, other_subjects(role, own))
+    draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
+    if topics.answer_in(str(task["title"])):
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
+    if duties := role.responsibilities:
+        draft.know(duty=wording.lower_first(topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")))
     if inputs["evidence"]:
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
-        if reading:
+        if len(topics.stems(f"{own} {about} {case.items}") & topics.stems(reading)) > 1:
             draft.know(evidence=reading)
-    if task["constraints"] and "…" not in task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
-        draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
-    dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
-    payloads.know_people(draft, inputs["organization"], str(role["role"]), dependencies, head)
-    if kind == "minutes":
-        draft.know(third="yes")
-    asked = payloads.asked(goal, own, about, str(subtask["activity"]))
-    payloads.know_question(draft, asked)
-    know_dependencies(draft, dependencies, topics.stems(f"{own} {about} {case.items} {case.item}"))
 
-    def begin(attempt: int) -> None:
-        payloads.know_payload(draft, asked)
 
-    rule: str | Callable[[], str] = partial(queries.content, draft, case) if kind == "sql" else f"layout_{kind}"
-    content = fitted(draft, rule, begin)
-    rules = [f"title_{kind}", "title", f"titled_{asked}"]
-    draft.random.shuffle(rules)
-    title = headline(draft, *rules, told=content)
-    if case.people:
-        title, content = (people_as_who(text, (draft.slots["flaw1"], draft.slots["flaw2"])) for text in (title, content))
-    return {"artifact": artifact, "title": title, "content": content}
+def measures_of(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> list[topics.Metric]:
+    """The metric that the subtask or its task names; without one, now and then one that suits, so that texts are not about two things."""
+    named = topics.measured_in(str(inputs["subtask"]["goal"])) or topics.measured_in(str(inputs["task"]["description"]))
+    if named:
+        return [named]
+    measures = topics.measures(story.case, story.own)
+    if not measures or draft.random.random() > _MEASURED:
+        return []
+    return topics.ranked(draft.random, measures, topics.names_of(measures), story.own, story.about, other_subjects(role, story.own))[:1]
+
+
+_MEASURED = 0.3  # how often a text speaks of a metric that nobody has asked for
 
 
 def people_as_who(text: str, flaws: Iterable[str]) -> str:
@@ -141,9 +215,9 @@ def people_as_who(text: str, flaws: Iterable[str]) -> str:
     return text
 
 
-def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, str]:
+def subjects_of(role: known.Role, goal: str, title: str) -> tuple[str, str]:
     """What the author works on, and what the task is about; the same where the author does not serve it through a subject of its own."""
-    subjects = [str(s) for s in role["subjects"]]
+    subjects = role.subjects
     about = topics.topic(title)
     if topics.answer_in(title):
         return about, about
@@ -157,12 +231,12 @@ def subjects_of(role: Mapping[str, Json], goal: str, title: str) -> tuple[str, s
     return topics.own_subject(subjects, goal) or about, about
 
 
-def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: Mapping[str, Json]) -> None:
+def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: known.Role) -> None:
     """One of the goals served, and whether the work bears on it directly."""
-    owners = {str(goal["name"]): goal.get("owner") for goal in inputs["organization"]["goals"]}
-    stated = known.goals([{**goal, "owner": owners.get(str(goal["name"]))} for goal in inputs["goals"]])
-    if stated:
-        goal = draft.pick(stated)
+    if inputs["goals"]:
+        raw = draft.pick(inputs["goals"])
+        owner = next((goal.get("owner") for goal in inputs["organization"]["goals"] if goal["name"] == raw["name"]), None)
+        goal = known.goal_of(raw, owner)
         linked = bears_on(goal, subjects, role) >= 1.2 and draft.random.random() < _TOLD_GOAL
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
@@ -172,10 +246,7 @@ def named_case(work: topics.Field, goal: str, subject: str) -> topics.Case | Non
     low = goal.lower()
     if topics.answer_in(subject):
         return next((case for case in topics.incident_cases() if case.source in low or f" {case.items} " in low), None)
-    others = (known for known in topics.fields().values() if known is not work)
-    found = [case for known in (work, *others) for case in known.cases if case.source in low]
-    found += [case for case in work.cases if f"{case.items} " in low]
-    return found[0] if found else None
+    return topics.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
 
 
 def head_of(organization: Mapping[str, Json], role: str) -> str:
@@ -192,14 +263,15 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 def headline(draft: Draft, *rules: str, told: str = "") -> str:
     """A title of at most eleven words whose figures come up in the text below it, and that names the subject where the text does not."""
     best, worst = "", 99
-    figures = set(_NUMBER.findall(told))
-    subject = draft.slots["O"].lower() if told and draft.slots["O"].lower() not in told.replace("\n-- ", " ").lower() else ""
+    subject = draft.slots["O"].lower() if told else ""
+    if subject in told or subject in told.replace("\n-- ", " ").lower():
+        subject = ""
     for attempt in range(8):
         text = wording.upper_first(draft.say(rules[attempt % len(rules)]))
         faults = (
             max(0, wording.words(text) - 11)
             + 9 * (subject not in text.lower())
-            + 5 * (bool(told) and not figures.issuperset(_NUMBER.findall(text)))
+            + 5 * (bool(told) and bool(figures := _NUMBER.findall(text)) and not set(figures) <= set(_NUMBER.findall(told)))
         )
         if not faults:
             return text
@@ -217,8 +289,12 @@ def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[int], N
         if shorter:
             draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
         begin(attempt)
-        text = tidy(shortened(draft.say(rule), LONGEST)) if isinstance(rule, str) else rule()
-        size = wording.words(text)
+        if isinstance(rule, str):
+            text = tidy(shortened(draft.say(rule), LONGEST))
+            size = words_of(text)
+        else:
+            text = rule()
+            size = wording.words(text)
         if SHORTEST <= size <= LONGEST:
             return text
         miss = max(SHORTEST - size, 3 * (size - LONGEST))

@@ -6,17 +6,20 @@ A finding is a count of things that have a flaw which the phrase banks know, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from taskweave.backbones.scripted import topics, wording
 
-_AIM_HEAD = re.compile(r"^((?:#+ )?(?:What we want|Aim|Target)[^\n.\d]*)\n+", re.MULTILINE)
+_AIMS = ("What we want", "Aim", "Target")
+_AIM_HEAD = re.compile(rf"^((?:#+ )?(?:{'|'.join(_AIMS)})[^\n.\d]*)\n+", re.MULTILINE)
+_SPACES = re.compile(r" {2,}")
 _QUOTED = re.compile(r'"[^"]*(?:"|$)')
 # What a sentence says, in lower case, that states an aim or a limit, whose figures were not counted.
 _LIMIT_START = re.compile(r"(?:[-*>#] )*(?:what we want|aims?\b|target|limit|done when|measure|expected|before:)")
-_LIMIT = re.compile(r"\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d|earlier)\b|→")
+_LIMIT_HINTS = ("at most", "at least", "fewer", "no more than", "expect", "target", "aim", "goal", "would", "should", "until", "by ", "→")
+_LIMIT = re.compile(r"\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→")
 _NUMBER = r"(\d[\d,]*\d|\d)"
 _WHOLE = rf"{_NUMBER},? (?:out )?of (?:the |our |all )?{_NUMBER},?"
 _NUMBER_LAST = re.compile(rf"{_NUMBER} \Z")
@@ -24,6 +27,7 @@ _WHOLE_LAST = re.compile(rf"{_WHOLE} \Z")
 _OUT_OF_LAST = re.compile(rf"{_NUMBER} ([^\d,]+), out of {_NUMBER}, \Z")
 _WHOLE_NEXT = re.compile(rf"(?:: | \| |, ){_WHOLE}")
 _NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
+_ROW_TOTAL = re.compile(rf"(?:[^\n]*\| |[^\n:]*: ){_NUMBER}(?= ?(?:\||\n|$))")
 _DAY = r"\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _BY = re.compile(rf"\b(?:by|until)(?: \w+day)? ({_DAY})")
 _ROW = re.compile(rf"^(?:- |\| |\d\. )({_DAY})(?:: | \| )([^|\n]+?)(?: \(([^()\n]+)\)| \| ([^|\n]+?) \|)$", re.MULTILINE)
@@ -65,18 +69,37 @@ class Step:
 @lru_cache(maxsize=2048)
 def findings_in(excerpt: str) -> tuple[Finding, ...]:
     """What an excerpt says that was counted, in its order, each flaw one time."""
-    own = _AIM_HEAD.sub(r"\1: ", _QUOTED.sub("", excerpt.replace("\n-- ", " ")))  # what is quoted is another's
-    text = " ".join(" ".join(sentence for sentence in wording.sentences(own) if not _is_limit(sentence)).split())
+    own = _own_words(excerpt)
+    sentences = [sentence for sentence in wording.sentences(own) if not _is_limit(sentence)]
     found: list[Finding] = []
     seen: set[str] = set()
-    for flaw in topics.flaws_in(text):
-        if flaw.text not in seen and (numbers := _counted(text, flaw)):
+    for flaw in topics.flaws_in(own):
+        if flaw.text in seen:
+            continue
+        if numbers := _counted([sentence for sentence in sentences if flaw.text in sentence], flaw, own):
             seen.add(flaw.text)
             count, total = (int(number.replace(",", "")) for number in (*numbers, "0")[:2])
-            remedy = next((remedy for remedy in flaw.remedies if remedy in text), "")
-            if 0 < count <= (total or count):
-                found.append(Finding(flaw, count, total, remedy))
+            remedy = next((way for way in flaw.remedies if any(way in sentence for sentence in sentences)), "")
+            if count > 0 and (not total or count <= total):
+                found.append(Finding(flaw, count, total or _whole(own, flaw.case.items, count), remedy))
     return tuple(with_totals(found))
+
+
+def _whole(text: str, items: str, least: int) -> int:
+    """How many items there are in all, by the last row of a table of them; 0 where there is none."""
+    for row in (f"| all {items} |", "| all |", f"{wording.upper_first(items)} in all"):
+        if row in text and (found := _ROW_TOTAL.search(text, text.index(row) + len(row))):
+            total = int(found.group(1).replace(",", ""))
+            return total if total >= least else 0
+    return 0
+
+
+def _own_words(excerpt: str) -> str:
+    """An excerpt without what it quotes, which is another's, and with its headings of aims before what stands under them."""
+    text = excerpt.replace("\n-- | ", "\n| ").replace("\n-- - ", "\n- ").replace("\n-- ", " ")
+    if '"' in text:
+        text = _SPACES.sub(" ", _QUOTED.sub("", text))
+    return _AIM_HEAD.sub(r"\1: ", text) if any(map(text.__contains__, _AIMS)) else text
 
 
 def with_totals(found: Iterable[Finding]) -> list[Finding]:
@@ -91,29 +114,26 @@ def with_totals(found: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def _counted(text: str, flaw: topics.Flaw) -> tuple[str, ...]:
-    """How many items have a flaw, and of how many where that is said: by the first of six ways of saying so that the text has."""
-    items = flaw.case.items
-    places = list(_places(text, flaw.text))
-    heads = [_without(text, at, "that ", "who ") for at in places]
-    starts = [_without(text, head, f"{items} ") for head in heads]
-    for start in starts:  # 31 of the 400 requests that time out
+def _counted(sentences: Sequence[str], flaw: topics.Flaw, whole: str) -> tuple[str, ...]:
+    """How many items have a flaw, and of how many where that is said: by the first of six ways of saying so that is found."""
+    items, size = flaw.case.items, len(flaw.text)
+    places = [(text, at, _without(text, at, "that ", "who ")) for text in sentences for at in _places(text, flaw.text)]
+    counts = [(text, at, head, _without(text, head, f"{items} ")) for text, at, head in places]
+    for text, _, _, start in counts:  # 31 of the 400 requests that time out
         if found := _WHOLE_LAST.search(text, 0, start):
             return found.groups()
-    for at in places:  # 31 requests, out of 400, time out
+    for text, at, _, _ in counts:  # 31 requests, out of 400, time out
         if (found := _OUT_OF_LAST.search(text, 0, at)) and found.group(2) == items:
             return found.group(1, 3)
-    for at in places:  # time out: 31 of 400
-        if found := _WHOLE_NEXT.match(text, at + len(flaw.text)):
+    for text, at, _, _ in counts:  # time out: 31 of 400
+        if found := _WHOLE_NEXT.match(text, at + size):
             return found.groups()
-    for head, start in zip(heads, starts, strict=True):  # 31 requests that time out
-        if start < head and (found := _NUMBER_LAST.search(text, 0, start)):
+    for text, at, head, start in counts:  # 31 requests that time out; the 31 that time out
+        if (start < head or head < at) and (found := _NUMBER_LAST.search(text, 0, start)):
             return found.groups()
-    for at, head, start in zip(places, heads, starts, strict=True):  # requests that time out: 31
-        if start < head and (found := _NUMBER_NEXT.match(text, at + len(flaw.text))):
-            return found.groups()
-    for at, head in zip(places, heads, strict=True):  # a row of a table of requests: that time out | 31
-        if head < at and items in text and text.endswith(("| ", "- "), 0, head) and (found := _NUMBER_NEXT.match(text, at + len(flaw.text))):
+    for text, at, head, start in counts:  # requests that time out: 31; in a table of requests: that time out | 31
+        row = start < head or (head < at and text.endswith(("| ", "- "), 0, head) and items in whole.lower())
+        if row and (found := _NUMBER_NEXT.match(text, at + size)):
             return found.groups()
     return ()
 
@@ -133,7 +153,7 @@ def _without(text: str, end: int, *tails: str) -> int:
 @lru_cache(maxsize=8192)
 def _is_limit(sentence: str) -> bool:
     low = sentence.lower()
-    return bool(_LIMIT_START.match(low) or _LIMIT.search(low))
+    return bool(_LIMIT_START.match(low) or (any(map(low.__contains__, _LIMIT_HINTS)) and _LIMIT.search(low)))
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -54,17 +55,27 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    options: tuple[tuple[Part, ...], ...]
+    options: tuple[tuple[Step, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Literal text and slots without filters in a row, as a template for `%`."""
+
+    template: str
+    names: frozenset[str]
 
 
 Part = str | Slot | Ref | Choice
+Step = Part | Run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """One way of putting a thing: its parts, and the slots that must be known."""
+    """One way of putting a thing: its parts as written, the steps in which they are said, and the slots that must be known."""
 
     parts: tuple[Part, ...]
+    steps: tuple[Step, ...]
     needs: frozenset[str]
     refs: tuple[str, ...]
     bars: frozenset[str]
@@ -82,76 +93,72 @@ class Bank:
     tables: Mapping[str, Any]
 
 
+_TOKEN = re.compile(r"\\(.)|\{([^}]+)\}|([\[\]|])|([^\\{\[\]|]+)|(.)", re.DOTALL)
+
+
 def _compile(text: str, rules: frozenset[str]) -> Frame:
     needs: set[str] = set()
     bars: set[str] = set()
     refs: list[str] = []
+    open_choices: list[list[list[Part]]] = [[[]]]  # the frame itself, and the alternatives of every '[' so far without its ']'
+    for escaped, spec, mark, plain, stray in _TOKEN.findall(text):
+        inside = len(open_choices) > 1
+        parts = open_choices[-1][-1]
+        if spec[:1] in ("?", "!"):
+            (needs if spec[0] == "?" else bars).add(spec[1:])
+        elif spec:
+            part = _slot(spec, rules, text)
+            if isinstance(part, Slot):
+                needs.add(part.name)
+            elif not part.optional:
+                refs.append(part.rule)
+            parts.append(part)
+        elif mark == "[":
+            open_choices.append([[]])
+        elif mark == "|" and inside:
+            open_choices[-1].append([])
+        elif mark == "]" and inside:
+            options = open_choices.pop()
+            open_choices[-1][-1].append(Choice(tuple(map(_steps, options))))
+        elif stray:
+            raise FrameError(f"a {stray!r} that nothing follows or closes in {text!r}")
+        elif parts and isinstance(parts[-1], str):
+            parts[-1] += escaped or mark or plain
+        else:
+            parts.append(escaped or mark or plain)
+    if len(open_choices) > 1:
+        raise FrameError(f"a '[' without its ']' in {text!r}")
+    parts = open_choices[0][0]
+    return Frame(tuple(parts), _steps(parts), frozenset(needs), tuple(refs), frozenset(bars))
 
-    def parse(at: int, inside: bool) -> tuple[list[tuple[Part, ...]], int]:
-        options: list[tuple[Part, ...]] = []
-        parts: list[Part] = []
-        literal: list[str] = []
 
-        def flush() -> None:
-            if literal:
-                parts.append("".join(literal))
-                literal.clear()
+def _slot(spec: str, rules: frozenset[str], text: str) -> Slot | Ref:
+    name, *filters = spec.split("|")
+    optional = name.endswith("?")
+    name = name.rstrip("?")
+    try:
+        functions = tuple(FILTERS[f] for f in filters)
+    except KeyError as unknown:
+        raise FrameError(f"unknown filter {unknown} in {text!r}") from None
+    if name in rules:
+        return Ref(name, optional, functions)
+    if optional:
+        raise FrameError(f"{name!r} is marked optional but no rule has that name, in {text!r}")
+    return Slot(name, functions)
 
-        while at < len(text):
-            char = text[at]
-            if char == "\\":
-                literal.append(text[at + 1])
-                at += 2
-            elif char == "{":
-                end = text.index("}", at)
-                spec = text[at + 1 : end]
-                if spec[0] in "?!":
-                    (needs if spec[0] == "?" else bars).add(spec[1:])
-                else:
-                    flush()
-                    parts.append(_slot(spec))
-                at = end + 1
-            elif char == "[":
-                flush()
-                inner, at = parse(at + 1, True)
-                parts.append(Choice(tuple(inner)))
-            elif inside and char == "|":
-                flush()
-                options.append(tuple(parts))
-                parts = []
-                at += 1
-            elif inside and char == "]":
-                flush()
-                options.append(tuple(parts))
-                return options, at + 1
-            else:
-                literal.append(char)
-                at += 1
-        if inside:
-            raise FrameError(f"a '[' without its ']' in {text!r}")
-        flush()
-        options.append(tuple(parts))
-        return options, at
 
-    def _slot(spec: str) -> Part:
-        name, *filters = spec.split("|")
-        optional = name.endswith("?")
-        name = name.rstrip("?")
-        try:
-            functions = tuple(FILTERS[f] for f in filters)
-        except KeyError as unknown:
-            raise FrameError(f"unknown filter {unknown} in {text!r}") from None
-        if name in rules:
-            if not optional:
-                refs.append(name)
-            return Ref(name, optional, functions)
-        if optional:
-            raise FrameError(f"{name!r} is marked optional but no rule has that name, in {text!r}")
-        needs.add(name)
-        return Slot(name, functions)
-
-    options, _ = parse(0, False)
-    return Frame(options[0], frozenset(needs), tuple(refs), frozenset(bars))
+def _steps(parts: Iterable[Part]) -> tuple[Step, ...]:
+    """The parts with every run of literals and plain slots made one."""
+    steps: list[Step] = []
+    for plain, group in groupby(parts, lambda part: isinstance(part, str) or (isinstance(part, Slot) and not part.filters)):
+        run = list(group)
+        names = frozenset(part.name for part in run if isinstance(part, Slot))
+        if plain and names:
+            pieces = (part.replace("%", "%%") if isinstance(part, str) else f"%({part.name})s" for part in run if isinstance(part, str | Slot))
+            steps.append(Run("".join(pieces), names))
+        else:
+            steps.extend(run)
+    return tuple(steps)
 
 
 @lru_cache(maxsize=4096)
@@ -190,8 +197,7 @@ def shortened(text: str, most: int) -> str:
     """The text without as many of its spare sentences, from the last one on, as brings it to `most` words."""
     if SPARE not in text:
         return text
-    over = wording.words(text) - most
-    if over > 0:
+    if text.count(" ") + text.count("\n") >= most and (over := wording.words(text) - most) > 0:  # what can be told without splitting it
         for spare in reversed(_SPARED.findall(text)):
             if over <= 0:
                 break
@@ -200,26 +206,24 @@ def shortened(text: str, most: int) -> str:
     return text.replace(SPARE, "").replace(END, "")
 
 
-_SPACES = re.compile(r"  +")
-_LINES = re.compile(r" *\n *")
-_GAPS = re.compile(r"\n{3,}")
 _STARTS = re.compile(r"([.!?\n](?:(?<=\n)(?:- (?:\[ \] )?|\d+\. |> )?|(?<=[.!?])['\")]* )['\"(]?)([a-z])")
 _FIRST = re.compile(r"['\"(]?[a-z]")
 
 
 def tidy(text: str) -> str:
     """Join what optional rules left open, and begin every sentence with a capital."""
-    if "  " in text:
-        text = _SPACES.sub(" ", text)
-    if " \n" in text or "\n " in text:
-        text = _LINES.sub("\n", text)
-    text = text.replace("\n-\n", "\n")
-    if "\n\n\n" in text:
-        text = _GAPS.sub("\n\n", text)
+    for many, one in (("  ", " "), (" \n", "\n"), ("\n ", "\n"), ("\n-\n", "\n"), ("\n\n\n", "\n\n")):
+        while many in text:
+            text = text.replace(many, one)
     text = text.strip().removesuffix("\n-")
     if first := _FIRST.match(text):
         text = text[: first.end()].upper() + text[first.end() :]
     return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
+
+
+def words_of(text: str) -> int:
+    """The words of a tidied text, by what stands between them."""
+    return text.count(" ") + text.count("\n") - text.count("\n\n") + bool(text)
 
 
 @dataclass(slots=True)
@@ -251,10 +255,10 @@ class Draft:
         known = self.slots.keys()
         if not candidate.needs <= known or (candidate.bars and not known.isdisjoint(candidate.bars)):
             return False
-        return not candidate.refs or all(self._possible(rule) for rule in candidate.refs)
+        return not candidate.refs or all(map(self._possible, candidate.refs))
 
     def _possible(self, rule: str) -> bool:
-        return any(self.fits(candidate) for candidate in load().rules[rule])
+        return any(map(self.fits, load().rules[rule]))
 
     def has_rule(self, rule: str) -> bool:
         return rule in load().rules
@@ -264,19 +268,19 @@ class Draft:
 
     def choose(self, rule: str, strict: bool = False) -> Frame | None:
         """A frame of the rule that fits and repeats nothing; where there is none, one that repeats (None if `strict`)."""
-        frames = load().rules[rule]
+        frames, used, spent = load().rules[rule], self.used, self.spent
         roll, count = self.random.random, len(frames)
         for _ in range(8):
             at = int(roll() * count)
             if count > 5 and (at + self.salt) % 3 == 0:
                 continue
             candidate = frames[at]
-            if candidate not in self.used and candidate.needs.isdisjoint(self.spent) and self.fits(candidate):
-                self.used.add(candidate)
+            if candidate not in used and self.fits(candidate) and candidate.needs.isdisjoint(spent):
+                used.add(candidate)
                 return candidate
-        fitting = [candidate for candidate in frames if self.fits(candidate)]
-        fresh = [candidate for candidate in fitting if candidate not in self.used]
-        new = [candidate for candidate in fresh if candidate.needs.isdisjoint(self.spent)]
+        fitting = list(filter(self.fits, frames))
+        fresh = [candidate for candidate in fitting if candidate not in used]
+        new = [candidate for candidate in fresh if candidate.needs.isdisjoint(spent)]
         options = new if new or strict else fresh or fitting
         if not options:
             return None
@@ -296,28 +300,32 @@ class Draft:
 
     def fill(self, chosen: Frame) -> str:
         out: list[str] = []
-        self._write(chosen.parts, out)
+        self._write(chosen.steps, out)
         return "".join(out)
 
     def phrase(self, text: str) -> str:
         return self.fill(frame(text))
 
-    def _write(self, parts: tuple[Part, ...], out: list[str]) -> None:
-        for part in parts:
-            if isinstance(part, str):
-                out.append(part)
-            elif isinstance(part, Slot):
-                value = self.slots[part.name]
-                if part.name in self.once:
-                    self.spent.add(part.name)
-                for function in part.filters:
+    def _write(self, steps: tuple[Step, ...], out: list[str]) -> None:
+        for step in steps:
+            if isinstance(step, str):
+                out.append(step)
+            elif isinstance(step, Run):
+                if self.once:
+                    self.spent |= self.once & step.names
+                out.append(step.template % self.slots)
+            elif isinstance(step, Slot):
+                value = self.slots[step.name]
+                if step.name in self.once:
+                    self.spent.add(step.name)
+                for function in step.filters:
                     value = function(value)
                 out.append(value)
-            elif isinstance(part, Ref):
-                value = self.say(part.rule, part.optional)
-                for function in part.filters:
+            elif isinstance(step, Ref):
+                value = self.say(step.rule, step.optional)
+                for function in step.filters:
                     value = function(value)
-                out.append(f"{SPARE}{value}{END}" if value and part.optional and part.rule in self.spare else value)
+                out.append(f"{SPARE}{value}{END}" if value and step.optional and step.rule in self.spare else value)
             else:
-                options = part.options
+                options = step.options
                 self._write(options[int(self.random.random() * len(options))], out)

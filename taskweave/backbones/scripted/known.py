@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 from taskweave.backbones.scripted import wording
 from taskweave.records import Json
@@ -39,38 +40,30 @@ class Goal:
     by: str
 
     owner: str
-    due: date | None = None
-
-    @property
-    def aim(self) -> str:
-        """'to raise ...' where the goal is worded as something to do, else ''."""
-        return f"to {self.text}" if self.text.split(" ", 1)[0].lower() in _IMPERATIVE else ""
+    due: date | None
+    short: str  # the name with spaces
+    aim: str  # 'to raise ...' where the goal is worded as something to do, else ''
+    words: str  # all that tells what it is about
 
     def slots(self) -> dict[str, str]:
         known = {"goal": self.short, "goal_text": self.aim or self.text, "goal_kpi": self.kpi, "by": self.by, "aim": self.aim}
         return {name: value for name, value in known.items() if value}
 
-    @property
-    def short(self) -> str:
-        return spaced(self.name)
-
 
 def goals(raw: Sequence[Mapping[str, Json]]) -> list[Goal]:
-    found = []
-    for goal in raw:
-        text = wording.lower_first(str(goal.get("text") or spaced(str(goal["name"]))).strip().rstrip("."))
-        by = wording.parse_date(goal.get("by"))
-        found.append(
-            Goal(
-                str(goal["name"]),
-                text,
-                spaced(str(goal.get("kpi") or "")),
-                wording.day_month(by) if by else "",
-                str(goal.get("owner") or ""),
-                by,
-            )
-        )
-    return found
+    return [goal_of(goal, goal.get("owner")) for goal in raw]
+
+
+def goal_of(raw: Mapping[str, Json], owner: Json) -> Goal:
+    return _goal(str(raw["name"]), str(raw.get("text") or ""), str(raw.get("kpi") or ""), str(raw.get("by")), str(owner or ""))
+
+
+@lru_cache(maxsize=1024)
+def _goal(name: str, text: str, kpi: str, by: str, owner: str) -> Goal:
+    short, kpi, due = spaced(name), spaced(kpi), wording.parse_date(by)
+    text = wording.lower_first((text or short).strip().rstrip("."))
+    aim = f"to {text}" if text.split(" ", 1)[0].lower() in _IMPERATIVE else ""
+    return Goal(name, text, kpi, wording.day_month(due) if due else "", owner, due, short, aim, f"{text} {kpi} {short}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,40 +88,46 @@ class Reading:
 
 
 def readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> list[Reading]:
-    """The readings, the one farthest from its target first.  Which side is the good one is read from the goal's words."""
+    """The readings, the one farthest from its target first."""
     by_name = {goal.name: goal for goal in stated}
     found = []
     for reading in raw:
-        value, unit, target = float(reading["value"]), str(reading.get("unit") or ""), reading.get("target")
-        goal = by_name.get(str(reading.get("goal") or ""))
-        places = max(_places(target), 1 if abs(value) < 100 else 0)
-        distance, side, gap, aim = 0.0, "", "", ""
-        if target is not None:
-            percent = unit.startswith("%")
-            aim = wording.measured(float(target), "%" if percent else "", _places(target))
-            gap = wording.measured(abs(value - float(target)), "points" if percent else unit if len(unit.split()) < 3 else "", places)
-            gap = "1 point" if gap == "1 points" else gap
-            side = "above" if value > float(target) else "below"
-            text = goal.text if goal else ""
-            timed = "within" in text and bool(_TIME.search(unit))
-            lower = timed or (bool(_LOWER.search(text)) and not _HIGHER.search(text))  # where the words do not say, more is better
-            reached = value == float(target) or (side == "below") == lower
-            distance = 0.0 if reached else abs(value - float(target)) / (abs(float(target)) or 1.0)
-        shown = wording.measured(value, unit.removeprefix(f"{spaced(str(reading['kpi']))} "), places)  # 'trials are at 383 a month'
-        found.append(Reading(spaced(str(reading["kpi"])), shown, aim, gap, side, distance, goal.short if goal else ""))
+        target, goal = reading.get("target"), by_name.get(str(reading.get("goal") or ""))
+        aim = None if target is None else float(target)
+        found.append(_reading(str(reading["kpi"]), float(reading["value"]), str(reading.get("unit") or ""), aim, goal))
     return sorted(found, key=lambda r: (-r.distance, r.kpi))
 
 
-def _places(target: Json) -> int:
+@lru_cache(maxsize=1024)
+def _reading(kpi: str, value: float, unit: str, target: float | None, goal: Goal | None) -> Reading:
+    """One reading.  Which side of the target is the good one is read from the goal's words."""
+    places = max(_places(target), 1 if abs(value) < 100 else 0)
+    distance, side, gap, aim = 0.0, "", "", ""
+    if target is not None:
+        percent = unit.startswith("%")
+        aim = wording.measured(target, "%" if percent else "", _places(target))
+        gap = wording.measured(abs(value - target), "points" if percent else unit if len(unit.split()) < 3 else "", places)
+        gap = "1 point" if gap == "1 points" else gap
+        side = "above" if value > target else "below"
+        text = goal.text if goal else ""
+        timed = "within" in text and bool(_TIME.search(unit))
+        lower = timed or (bool(_LOWER.search(text)) and not _HIGHER.search(text))  # where the words do not say, more is better
+        reached = value == target or (side == "below") == lower
+        distance = 0.0 if reached else abs(value - target) / (abs(target) or 1.0)
+    shown = wording.measured(value, unit.removeprefix(f"{spaced(kpi)} "), places)  # 'trials are at 383 a month'
+    return Reading(spaced(kpi), shown, aim, gap, side, distance, goal.short if goal else "")
+
+
+def _places(target: float | None) -> int:
     """Decimals of a target, at most two."""
-    text = "" if target is None else f"{float(target):.2f}".rstrip("0")
+    text = "" if target is None else f"{target:.2f}".rstrip("0")
     return len(text.partition(".")[2])
 
 
-def reached(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal]) -> dict[str, bool]:
+def reached(measured: Sequence[Reading]) -> dict[str, bool]:
     """Whether all readings of a goal have reached their targets, by the goal's short name; without a target nothing is known."""
     found: dict[str, bool] = {}
-    for reading in readings(raw, stated):
+    for reading in measured:
         if reading.goal and reading.target:
             found[reading.goal] = found.get(reading.goal, True) and not reading.distance
     return found
@@ -245,9 +244,30 @@ def listed(items: Json) -> list[str]:
     return [str(item) for item in items or () if not str(item).startswith("…")]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Role:
+    """A role as the texts use it; the same object for the same words."""
+
+    title: str
+    responsibilities: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    activities: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
 _LISTS = ("responsibilities", "skills", "activities", "artifacts", "subjects")
 
 
-def role(raw: Mapping[str, Json]) -> dict[str, Json]:
-    """A role as the texts use it."""
-    return {"role": str(raw["role"]), **{name: [item.removesuffix(" […]") for item in listed(raw.get(name))] for name in _LISTS}}
+def bare_role(title: str) -> Role:
+    """A role of which nothing but the title is known."""
+    return _role(title)
+
+
+def role(raw: Mapping[str, Json]) -> Role:
+    return _role(str(raw["role"]), *(tuple(raw.get(name) or ()) for name in _LISTS))
+
+
+@lru_cache(maxsize=1024)
+def _role(title: str, *lists: tuple[Json, ...]) -> Role:
+    return Role(title, *(tuple(item.removesuffix(" […]") for item in listed(items)) for items in lists))

@@ -6,7 +6,7 @@ The parts' counts, causes, remedies and dates are read out of their texts; nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from zlib import crc32
@@ -14,45 +14,34 @@ from zlib import crc32
 from taskweave.backbones.scripted import known, products, queries, topics, wording
 from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import Setting, dates, due, figures, percent
-from taskweave.backbones.scripted.findings import Finding, decided_by, findings_in, steps_in, with_totals
+from taskweave.backbones.scripted.figures import Setting, dates, due, figures
+from taskweave.backbones.scripted.findings import Finding, decided_by, steps_in, with_totals
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import dependency_slots, named, on_subject
+from taskweave.backbones.scripted.sources import Source, compared, named, source
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
 _START = date(2026, 1, 5)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A result that is joined: how it is named, what it has counted, its first own point, and its whole text."""
-
-    slots: Mapping[str, str]
-    found: tuple[Finding, ...]
-    text: str
-
-
-def parts_of(raw: Sequence[Mapping[str, Json]]) -> list[Part]:
+def parts_of(raw: Sequence[Mapping[str, Json]]) -> list[Source]:
     """The parts, each count with the total of its list where any part of the task gives it."""
-    read = [findings_in(str(part["excerpt"])) for part in raw]
-    every = iter(with_totals([finding for found in read for finding in found]))
-    return [
-        Part(dependency_slots(part), tuple(next(every) for _ in found), str(part["excerpt"])) for part, found in zip(raw, read, strict=True)
-    ]
+    read = [source(part) for part in raw]
+    every = iter(with_totals([finding for part in read for finding in part.found]))
+    return [replace(part, found=tuple(next(every) for _ in part.found)) for part in read]
 
 
 # How a part's line is put, from the fullest to the shortest.
 _LINES = ("part_full", "part", "part_short", "part_least")
 
 
-def leading(parts: Sequence[Part], about: str) -> tuple[Part, Finding] | None:
+def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | None:
     """The largest first finding on the task's subject, else the largest of all, with the part that has it."""
     first = [(part, finding) for part in parts for finding in part.found[:1]]
     items = topics.items_for(about)
-    on = [pair for pair in first if pair[1].items in items and on_subject(pair[0].slots["dep"], pair[0].text, about)]
-    on = on or [pair for pair in first if on_subject(pair[0].slots["dep"], "", about)] or [pair for pair in first if pair[1].items in items]
+    on = [pair for pair in first if pair[1].items in items and pair[0].about(about)]
+    on = on or [pair for pair in first if about.lower() in pair[0].slots["dep"].lower()] or [pair for pair in first if pair[1].items in items]
     largest = max(on or first, key=lambda pair: (bool(pair[1].total), pair[1].count), default=None)
     # where two parts have counted the same, the later count holds
     return largest and [pair for pair in first if pair[1].flaw.problem is largest[1].flaw.problem][-1]
@@ -87,13 +76,13 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     )
     if len(authors) > 1:
         draft.know(one=authors[0], other=authors[-1], two="yes")
-    know_goal(draft, inputs, about, topics.bare_role(""))
+    know_goal(draft, inputs, about, known.bare_role(""))
     lead = leading(parts, about)
     case = lead[1].flaw.case if lead else None
     if lead:
         _know_lead(draft, setting, parts, lead)
     _know_decision(draft, parts, lead, head, today)
-    references = [Part(dependency_slots(raw), findings_in(str(raw["excerpt"])), str(raw["excerpt"])) for raw in inputs["references"]]
+    references = [source(raw) for raw in inputs["references"]]
     constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
 
     def begin(attempt: int) -> None:
@@ -118,7 +107,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     return {"title": title, "content": content}
 
 
-def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Part], lead: tuple[Part, Finding]) -> None:
+def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tuple[Source, Finding]) -> None:
     """The main finding with its cause and remedy, and the second one where a part has counted it."""
     part, finding = lead
     case, problem = finding.flaw.case, finding.flaw.problem
@@ -149,7 +138,7 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Part], lead: tupl
 _OF_SECOND = ("k2", "pct2", "rest2", "rest2_pct", "both", "k2_then", "customers2")
 
 
-def _know_decision(draft: Draft, parts: Sequence[Part], lead: tuple[Part, Finding] | None, head: str, today: date) -> None:
+def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, head: str, today: date) -> None:
     """The day by which the head of the department decides: the one that the parts give, where it is still to come."""
     ordered = sorted(parts, key=lambda part: not lead or part is not lead[0])
     for part in ordered:
@@ -163,7 +152,7 @@ def _know_decision(draft: Draft, parts: Sequence[Part], lead: tuple[Part, Findin
             return
 
 
-def _know_lines(draft: Draft, parts: Sequence[Part], lead: tuple[Part, Finding] | None, rule: str) -> None:
+def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, rule: str) -> None:
     """`listed` and `ticked`: a line for each part, with a figure that no line before it has told where it has one."""
     told = [lead[1].flaw.problem] if lead else []
     proposed = [draft.slots.get("do1", "")]
@@ -209,7 +198,7 @@ def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:
     }
 
 
-def _joint(draft: Draft, parts: Sequence[Part], lead: tuple[Part, Finding] | None) -> str:
+def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None) -> str:
     """Whether the parts' figures can be put side by side, and which holds where two of them differ."""
     if lead is None:
         return ""
@@ -233,7 +222,7 @@ def _joint(draft: Draft, parts: Sequence[Part], lead: tuple[Part, Finding] | Non
     return draft.say("agree") if len({part.slots["dep"] for part, _ in same}) > 1 else ""
 
 
-def _used(draft: Draft, references: Sequence[Part], lead: tuple[Part, Finding] | None, about: str, brief: bool) -> str:
+def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Finding] | None, about: str, brief: bool) -> str:
     """The results of other tasks: their figure for the same fault, else those on the same subject, else one for comparison."""
     if not references:
         return ""
@@ -241,14 +230,11 @@ def _used(draft: Draft, references: Sequence[Part], lead: tuple[Part, Finding] |
     rest = list(references)
     for reference in references:
         before = next((finding for finding in reference.found if lead and finding.flaw.problem is lead[1].flaw.problem and finding.total), None)
-        if before is not None and on_subject(reference.slots["dep"], reference.text, about):
-            then, now = round(100 * before.rate), int(draft.slots["pct"].split()[0])
-            slots = {"then": wording.number(before.count), "then_of": wording.number(before.total), "then_pct": percent(before.count, before.total)}
-            slots["than"] = "a larger share" if now > then else "a smaller share" if now < then else "the same share"
-            said = local(draft, "used_then", {**reference.slots, **slots})
+        if before is not None and reference.about(about):
+            said = local(draft, "used_then", {**reference.slots, **compared(draft, before)})
             rest = [other for other in references if other is not reference]
             break
-    near = [reference for reference in rest if on_subject(reference.slots["dep"], reference.text, about)]
+    near = [reference for reference in rest if reference.about(about)]
     if brief and said:
         return said
     if near:

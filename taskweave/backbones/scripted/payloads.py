@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from taskweave.backbones.scripted import wording
@@ -12,8 +12,18 @@ from taskweave.records import Json
 
 
 @lru_cache(maxsize=1)
-def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(str(entry["when"])), str(entry["say"])) for entry in load().tables["payloads"])
+def _patterns() -> tuple[tuple[re.Pattern[str] | None, re.Pattern[str] | None, str], ...]:
+    """What a goal begins with and what it holds, where it asks for something, and the name of that: a search for '^' looks everywhere."""
+    found = []
+    for entry in load().tables["payloads"]:
+        options = _OPTION.findall(str(entry["when"]))
+        first = "|".join(option.removeprefix("^") for option in options if option.startswith("^"))
+        inside = "|".join(option for option in options if not option.startswith("^"))
+        found.append((re.compile(first) if first else None, re.compile(inside) if inside else None, str(entry["say"])))
+    return tuple(found)
+
+
+_OPTION = re.compile(r"(?:[^|()]|\([^()]*\))+")  # of a pattern, up to a '|' that stands in no group
 
 
 @lru_cache(maxsize=4096)
@@ -22,13 +32,13 @@ def asked(goal: str, own: str, about: str, activity: str) -> str:
     low = goal.lower()
     for subject in sorted((own.lower(), about.lower()), key=len, reverse=True):
         low = low.replace(subject, "it")
-    for pattern, name in _patterns():
-        if pattern.search(low):
+    for first, inside, name in _patterns():
+        if (first and first.match(low)) or (inside and inside.search(low)):
             return name
     return str(load().tables["payload_of"].get(activity, "sum"))
 
 
-def know_people(draft: Draft, organization: Mapping[str, Json], role: str, dependencies: list[dict[str, str]], head: str) -> None:
+def know_people(draft: Draft, organization: Mapping[str, Json], role: str, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
     """`p1` and `p2`: two others who were involved, by name where one is known, else by function."""
     author = draft.slots["author"]
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
@@ -47,14 +57,21 @@ def know_question(draft: Draft, name: str) -> None:
 
 
 def know_payload(draft: Draft, name: str) -> None:
-    """The payload in words; `found` where it has told the main finding already."""
+    """The payload in words."""
     said = draft.say(f"payload_{name}")
     if "incident" in draft.slots:
         said = f"{draft.say('answer_line')}\n{said}"
-    for key in ("payload", "found", "did1"):
-        draft.slots.pop(key, None)
     draft.know(payload=said)
-    if draft.slots["flaw1"] in said:
+
+
+def know_told(draft: Draft) -> None:
+    """What the payload has told already: the main finding (`found`), its remedy (`did1`), and a second group without its remedy (`left2`)."""
+    slots, said = draft.slots, draft.slots["payload"]
+    for key in ("found", "did1", "left2"):
+        slots.pop(key, None)
+    if slots["flaw1"] in said:
         draft.know(found="yes")
-    if draft.slots["do1"] in said:
+    if slots["do1"] in said:
         draft.know(did1="yes")
+    if slots["flaw2"] in said and slots["do2"] not in said:
+        draft.know(left2="yes")

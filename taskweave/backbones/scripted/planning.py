@@ -62,30 +62,29 @@ def incident_sentences(draft: Draft, incidents: Sequence[Mapping[str, Json]]) ->
     return [local(draft, "plan_incident", known.incident_slots(incident), ("until", "happened")) for incident in incidents]
 
 
-def reading_sentences(draft: Draft, raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], most: int, first: str = "") -> list[str]:
+def reading_sentences(draft: Draft, measured: Sequence[known.Reading], stated: Sequence[Goal], most: int, first: str = "") -> list[str]:
     by_short = {goal.short: goal for goal in stated}
     said = []
-    for reading in order_readings(raw, stated, draft.slots["owner"], first)[:most]:
+    for reading in order_readings(measured, stated, draft.slots["owner"], first)[:most]:
         slots = reading.slots() | (by_short[reading.goal].slots() if reading.goal in by_short else {})
         said.append(local(draft, "plan_reading", slots, ("gap", "side", "met", "target", "goal", "goal_text", "aim", "by", "goal_kpi")))
     return said
 
 
-def order_readings(raw: Sequence[Mapping[str, Json]], stated: Sequence[Goal], owner: str, first: str) -> list[known.Reading]:
+def order_readings(measured: Sequence[known.Reading], stated: Sequence[Goal], owner: str, first: str = "") -> list[known.Reading]:
     """The readings in the order in which a unit speaks of them: of its leading goal, of goals it owns, the farthest from target."""
     owned = {goal.short for goal in stated if goal.owner == owner}
-    return sorted(known.readings(raw, stated), key=lambda r: (bool(first) and r.goal != first, r.goal not in owned, -r.distance, r.kpi))
+    return sorted(measured, key=lambda r: (bool(first) and r.goal != first, r.goal not in owned, -r.distance, r.kpi))
 
 
-def leading_goal(inputs: Inputs, stated: Sequence[Goal], draft: Draft) -> Goal | None:
+def leading_goal(inputs: Inputs, measured: Sequence[known.Reading], stated: Sequence[Goal], draft: Draft) -> Goal | None:
     """The goal a unit puts first: one its objectives name, one it owns, one its parent's plan names, the farthest from its target.
 
     A goal that is reached is put first only where the objectives name it, or where all are.
     """
     asked = " ".join(str(text) for text in inputs["objectives"])
-    done = known.reached(inputs["readings"], stated)
+    done = known.reached(measured)
     kept = parent_goal(asked, stated)
-    measured = known.readings(inputs["readings"], stated)
     stated = [goal for goal in stated if not done.get(goal.short)] or stated
     owner = str(inputs["unit"]["owner"])
     owned = [goal for goal in stated if goal.owner == owner]
@@ -121,9 +120,10 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     low, high = bounds(unit)
     objectives = [wording.lower_first(str(text).strip().rstrip(".")).replace(": ", ", ") for text in known.listed(inputs["objectives"])]
     carried = known.listed(inputs["carried"])
-    followed = leading_goal(inputs, stated, draft)
+    measured = known.readings(inputs["readings"], stated)
+    followed = leading_goal(inputs, measured, stated, draft)
     if followed:
-        draft.know(**known.standing(followed, str(unit["period"]), known.reached(inputs["readings"], stated)))
+        draft.know(**known.standing(followed, str(unit["period"]), known.reached(measured)))
         draft.once = frozenset(("goal_text",))
         if any(followed.text in objective for objective in objectives):
             draft.spent.add("goal_text")
@@ -150,7 +150,7 @@ def formulate(inputs: Inputs, dice: Dice) -> Json:
     if unit["level"] != "week" and len(said) < 2 and followed and objectives:
         said.append(draft.say("plan_goal"))
     first = followed.short if followed and "kept" not in draft.slots else ""
-    said += reading_sentences(draft, inputs["readings"], stated, 1 if unit["level"] == "week" else 2, first)
+    said += reading_sentences(draft, measured, stated, 1 if unit["level"] == "week" else 2, first)
     if followed and unit["level"] != "year" and leads_in(str(inputs["parent_plan"] or ""), followed, stated):
         said.append(draft.say("plan_parent"))
     told = known.telling(inputs["last_diagnosis"] or inputs["parent_diagnosis"], names=names_of(inputs["organization"]))
@@ -184,7 +184,7 @@ def partition(inputs: Inputs, dice: Dice) -> Json:
         many = 1 + (dice.draws.random() < (0.7 if len(recipients) < 3 else 0.35))
         titles = [str(title) for title in recipient.get("roles") or ()] or [str(recipient["title"])]
         for _ in range(many):
-            field = topics.field_of(titles[int(dice.words.random() * len(titles))])
+            field = topics.field_of(known.bare_role(titles[int(dice.words.random() * len(titles))]))
             pairs = field.lines["aims"]
             own = [name for name, goal in full.items() if goal.owner == str(recipient["title"])]
             near = [goal for goal in stated if goal.name in own] if draft.random.random() < 0.8 else []
@@ -238,7 +238,7 @@ def align(inputs: Inputs, dice: Dice) -> Json:
                 change = draft.say(f"change_{rule}")
                 said.append(local(draft, f"align_{rule}", {rule: item, "change": change}))
                 changes.append(tidy(local(draft, "change_line", {"change": change, "reason": item})))
-    measured = order_readings(inputs["readings"], stated, str(unit["owner"]), "")
+    measured = order_readings(known.readings(inputs["readings"], stated), stated, str(unit["owner"]))
     if measured and (not said or measured[0].distance > 0.1):
         change = local(draft, "change_reading" if measured[0].distance else "change_steady", measured[0].slots())
         slots = measured[0].slots() | {"change": change}

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
 
 from taskweave.backbones.scripted import topics, wording
 from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy
 
-LONGEST = 196  # words
+LONGEST, WIDTH = 196, 96  # words, and characters of a line of comment
 
 
 def table(case: topics.Case) -> dict[str, str]:
@@ -37,7 +38,7 @@ def know_table(draft: Draft, case: topics.Case) -> None:
 
 def content(draft: Draft, case: topics.Case, reading: str = "sql_reading") -> str:
     """A query and its reading, as the text of a deliverable."""
-    slots, pick = draft.slots, draft.pick
+    pick = draft.pick
     know_table(draft, case)
     draft.know(
         t_all=pick(("total", "counted", "all_rows", "n")),
@@ -52,9 +53,23 @@ def content(draft: Draft, case: topics.Case, reading: str = "sql_reading") -> st
     room = LONGEST - wording.words(before) - wording.words(statement) - 12  # a mark begins every line of comment
     after = _comment(tidy(shortened(draft.say(reading), room)))
     if wording.words(after) > room + 16:  # a long statement with a long payload: these two, and what it builds on
-        after = _comment(tidy(f"{draft.slots['payload']}\n{draft.slots.get('sources', '')}"))
-    return f"{before}\n{re.sub(r'[ ]+$', '', statement, flags=re.MULTILINE).rstrip()}\n{after}"
+        least = ("payload", "sources") if reading == "sql_reading" else ("head_line", "listed", "decision_line")
+        after = _comment(tidy("\n".join(draft.slots.get(name, "") for name in least)))
+    statement = "\n".join(line.rstrip(" ") for line in statement.split("\n"))
+    return f"{before}\n{statement.rstrip()}\n{after}"
 
 
 def _comment(text: str) -> str:
-    return "\n".join(f"-- {line}" for part in text.split("\n") if part for line in textwrap.wrap(part, 96))
+    return "\n".join(f"-- {line}" for part in text.split("\n") if part for line in _wrapped(part))
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    """The text in lines of at most `WIDTH`, broken where `textwrap` breaks it, which is asked only where a hyphen might be the place."""
+    while len(text) > WIDTH:
+        end = text.rfind(" ", 0, WIDTH + 1)
+        if end < 0 or "-" in text[end : WIDTH + 1]:
+            yield from textwrap.wrap(text, WIDTH)
+            return
+        yield text[:end].rstrip(" ")
+        text = text[end:].lstrip(" ")
+    yield text.rstrip(" ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from random import Random
 
 from taskweave.backbones.scripted import known, topics, wording
@@ -17,6 +18,7 @@ from taskweave.records import Json
 Inputs = Mapping[str, Json]
 
 
+@lru_cache(maxsize=4096)
 def skeleton(title: str) -> str:
     """A title without figures and capitals, to tell whether two say the same."""
     return re.sub(r"[^a-z]+", " ", title.lower()).strip()
@@ -27,7 +29,7 @@ class _Week:
     """What the tasks of one answer share: the roles, goals, words for why now, and the titles and subjects already taken."""
 
     draft: Draft
-    roles: Mapping[str, Mapping[str, Json]]
+    roles: Mapping[str, known.Role]
     activities: Sequence[str]
     goals: Sequence[Goal]
     taken: set[str]
@@ -35,16 +37,15 @@ class _Week:
     subjects: set[str] = field(default_factory=set)
     preferred: Goal | None = None
 
-    def lead(self, slot: Mapping[str, Json], draws: Random) -> Mapping[str, Json]:
+    def lead(self, slot: Mapping[str, Json], draws: Random) -> known.Role:
         shapes = sorted(slot["roles"], key=lambda shape: (-float(shape["hours"] or 0), str(shape["role"])))
         shape = shapes[0] if len(shapes) < 2 or draws.random() < 0.7 else shapes[1 + int(draws.random() * (len(shapes) - 1))]
-        return self.roles.get(str(shape["role"])) or topics.bare_role(str(shape["role"]))
+        return self.roles.get(str(shape["role"])) or known.bare_role(str(shape["role"]))
 
-    def subject(self, role: Mapping[str, Json]) -> str:
-        options = [str(s) for s in role["subjects"]] or [f"{str(role['role']).lower()} work"]
+    def subject(self, role: known.Role) -> str:
+        options: Sequence[str] = role.subjects or (f"{role.title.lower()} work",)
         fresh = [s for s in options if s not in self.subjects and s.lower() not in self.recent]
-        fresh = fresh or [s for s in options if s not in self.subjects] or options
-        chosen: str = self.draft.pick(fresh)
+        chosen: str = self.draft.pick(fresh or [s for s in options if s not in self.subjects] or options)
         self.subjects.add(chosen)
         return chosen
 
@@ -68,7 +69,7 @@ class _Week:
 _SUPPORTING = frozenset(("people", "office"))  # fields whose work reaches a goal only through others
 
 
-def _goal_for(week: _Week, subject: str, role: Mapping[str, Json]) -> tuple[Goal, bool] | None:
+def _goal_for(week: _Week, subject: str, role: known.Role) -> tuple[Goal, bool] | None:
     """A goal that the work serves, the unit's own and near ones more often, and whether it serves it directly."""
     if not week.goals:
         return None
@@ -91,29 +92,26 @@ def _task(
     subject = draft.say("respond_subject") if urgent else week.subject(role)
     served = _goal_for(week, subject, role)
     goal = served[0] if served else None
-    usable = (
-        topics.possible([a for a in role["activities"] if a in week.activities], subject)
-        or list(role["activities"])
-        or list(week.activities)
-    )
+    usable = topics.possible(tuple(a for a in role.activities if a in week.activities), subject) or role.activities or week.activities
     activity = str(draft.pick(usable)) if usable else "analyse"
-    others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role["role"]]
+    others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role.title]
     foreign = topics.other_subjects(role, subject)
-    case = topics.best_case(draft, work, subject)
-    metrics = topics.ranked(draft.random, topics.measures(case, subject), lambda m: m.name, subject, "", foreign)
-    problem = topics.ranked(draft.random, case.problems, lambda p: p.text, subject, "", foreign)[0]
+    case = topics.best_case(work, subject)
+    measures = topics.measures(case, subject)
+    metrics = topics.ranked(draft.random, measures, topics.names_of(measures), subject, "", foreign)
+    problem = topics.ranked(draft.random, case.problems, case.texts, subject, "", foreign)[0]
     slots = {
         "S": subject,
         "T": subject,
-        "lead": str(role["role"]),
+        "lead": role.title,
         "items": case.items,
         "item": case.item,
         "source": case.source,
         "flaw": draft.phrase(problem.flaw),
         "hours": wording.number(float(slot["hours"])),
     }
-    if role["responsibilities"]:
-        slots["duty"] = wording.lower_first(str(topics.ranked(draft.random, role["responsibilities"], str, subject, "", ())[0]).rstrip("."))
+    if duties := role.responsibilities:
+        slots["duty"] = wording.lower_first(topics.ranked(draft.random, duties, duties, subject, "", ())[0].rstrip("."))
     if metrics:
         slots["metric"] = metrics[0].name
     if others:

@@ -7,21 +7,21 @@ the subject back out of a task's title; `own_subject(role, text)` finds which of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import Any, TypeVar
+from zlib import crc32
 
 from taskweave.backbones.scripted import wording
-from taskweave.backbones.scripted.grammar import Draft, Slot, load
-from taskweave.backbones.scripted.known import Goal
-from taskweave.records import Json
+from taskweave.backbones.scripted.grammar import Slot, load
+from taskweave.backbones.scripted.known import Goal, Role
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """What is wrong with some of the items, why, and what to do: phrases that belong together."""
 
@@ -31,7 +31,7 @@ class Problem:
     text: str  # all three
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """A kind of thing that a field looks at: plural, singular, where it comes from, words that call for it, problems."""
 
@@ -41,7 +41,7 @@ class Case:
     calls: frozenset[str]
     problems: tuple[Problem, ...]
     many: tuple[int, int]  # how many there usually are
-    text: str  # all that its problems say
+    texts: tuple[str, ...]  # what its problems say, one by one
     field: str = ""  # the field of work that it belongs to; none for a general one
     mark: frozenset[str] = frozenset()  # the stems that tell its items from those of the field's other cases
 
@@ -53,7 +53,7 @@ class Case:
 _PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Flaw:
     """A flaw as a text puts it, the case that it is of, and the ways of putting what remedies it."""
 
@@ -63,7 +63,7 @@ class Flaw:
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
     name: str
     unit: str
@@ -73,7 +73,7 @@ class Metric:
     tags: str = ""  # the items and subjects that it measures; none for every case of its field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """One field of work, such as software or finance."""
 
@@ -85,8 +85,9 @@ class Field:
     lines: Mapping[str, tuple[str, ...]]  # angles, rules, checks, outputs, aims: one phrase a line
 
 
-def lines(block: object) -> tuple[str, ...]:
-    return tuple(line.strip() for line in str(block or "").splitlines() if line.strip())
+@lru_cache(maxsize=512)
+def lines(block: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in block.splitlines() if line.strip())
 
 
 def _singular(plural: str) -> str:
@@ -111,7 +112,7 @@ def _case(raw: Mapping[str, Any]) -> Case:
         frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()),
         tuple(problems),
         (few, most),
-        " ".join(problem.text for problem in problems),
+        tuple(problem.text for problem in problems),
     )
 
 
@@ -153,21 +154,6 @@ def _begins_word(key: str, text: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=1024)
-def _field(title: str, vocabulary: tuple[str, ...]) -> Field:
-    low = f" {title.lower()} "
-    best: tuple[int, str] | None = None
-    for name, candidate in fields().items():
-        for key in candidate.titles:
-            if _begins_word(key, low) and (best is None or (-len(key), name) < best):
-                best = (-len(key), name)
-    if best is not None:
-        return fields()[best[1]]
-    heard = [word for phrase in vocabulary for word in wording.content_words(phrase)]
-    scores = sorted((-sum(word in candidate.words for word in heard), name) for name, candidate in fields().items())
-    return fields()[scores[0][1]] if scores[0][0] < 0 else fields()["office"]
-
-
 @lru_cache(maxsize=8192)
 def stems(text: str) -> frozenset[str]:
     """The content words of a text, cut so that plural and singular, noun and verb meet."""
@@ -180,19 +166,23 @@ def _wanted(own: str, near: str, others: tuple[str, ...]) -> tuple[frozenset[str
     return wanted, stems(near) - wanted, (frozenset().union(*map(stems, others)) if others else frozenset()) - wanted
 
 
+@lru_cache(maxsize=4096)
+def _faults(texts: tuple[str, ...], own: str, near: str, others: tuple[str, ...]) -> tuple[float, ...]:
+    """How little each of the texts suits the subject `own`."""
+    wanted, close, foreign = _wanted(own, near, others)
+    return tuple(1.2 * len(heard & foreign) - 2.0 * len(heard & wanted) - len(heard & close) for heard in map(stems, texts))
+
+
 def ranked(
-    random: Random, options: Sequence[T], text: Callable[[T], str], own: str, near: str, others: tuple[str, ...], spread: float = 1.6
+    random: Random, options: Sequence[T], texts: tuple[str, ...], own: str, near: str, others: tuple[str, ...], spread: float = 1.6
 ) -> list[T]:
-    """The options, the one that best suits the subject `own` first.
+    """The options, the one whose text best suits the subject `own` first.
 
     Words in common with it count, as do those with `near`; words of the role's other subjects count against.
     `spread` is how much chance may overrule.
     """
-    wanted, close, foreign = _wanted(own, near, others)
-    scored = []
-    for position, option in enumerate(options):
-        heard = stems(text(option))
-        scored.append((1.2 * len(heard & foreign) - 2.0 * len(heard & wanted) - len(heard & close) - spread * random.random(), position))
+    roll = random.random
+    scored = [(fault - spread * roll(), position) for position, fault in enumerate(_faults(texts, own, near, others))]
     return [options[position] for _, position in sorted(scored)]
 
 
@@ -204,34 +194,45 @@ def suited(phrases: tuple[str, ...], subject: str) -> tuple[str, ...]:
     return tuple(phrase for phrase, tags in pairs if not tags or wanted & stems(tags))
 
 
-def possible(activities: Sequence[str], subject: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def possible(activities: tuple[str, ...], subject: str) -> tuple[str, ...]:
     """The activities that a subject can take: nobody recruits with a leave calendar.  All of them where none can."""
     only: Mapping[str, str] = load().tables["only_for"]
     wanted = stems(subject)
-    return [activity for activity in activities if activity not in only or wanted & stems(only[activity])] or list(activities)
+    return tuple(activity for activity in activities if activity not in only or wanted & stems(only[activity])) or activities
 
 
-def field_of(role: Mapping[str, Json] | str) -> Field:
-    """The field of work of a role, given as a title or as the ROLE of a request."""
-    if isinstance(role, str):
-        return _field(role, ())
-    return _field(str(role["role"]), (*role.get("subjects", ()), *role.get("skills", ())))
+@lru_cache(maxsize=1024)
+def field_of(role: Role) -> Field:
+    """The field of work of a role: by its title, else by its subjects and skills."""
+    low = f" {role.title.lower()} "
+    best: tuple[int, str] | None = None
+    for name, candidate in fields().items():
+        for key in candidate.titles:
+            if _begins_word(key, low) and (best is None or (-len(key), name) < best):
+                best = (-len(key), name)
+    if best is not None:
+        return fields()[best[1]]
+    heard = [word for phrase in (*role.subjects, *role.skills) for word in wording.content_words(phrase)]
+    scores = sorted((-sum(word in candidate.words for word in heard), name) for name, candidate in fields().items())
+    return fields()[scores[0][1]] if scores[0][0] < 0 else fields()["office"]
 
 
-def bare_role(title: str) -> dict[str, Json]:
-    """A role of which nothing but the title is known."""
-    return {"role": title, "responsibilities": [], "skills": [], "activities": [], "artifacts": [], "subjects": []}
-
-
-def bears_on(goal: Goal, subject: str, role: Mapping[str, Json]) -> float:
+def bears_on(goal: Goal, subject: str, role: Role) -> float:
     """How directly work of a role on a subject bears on a goal: by words in common."""
-    wanted = stems(f"{goal.text} {goal.kpi} {goal.short}")
-    nearby = frozenset().union(*(stems(str(line)) for line in (*role["responsibilities"], *role["skills"])))
-    return 2.0 * len(wanted & stems(subject)) + 0.4 * min(len(wanted & nearby), 4)
+    wanted = stems(goal.words)
+    return 2.0 * len(wanted & stems(subject)) + 0.4 * min(len(wanted & _doing(role)), 4)
 
 
-def other_subjects(role: Mapping[str, Json], subject: str) -> tuple[str, ...]:
-    return tuple(str(s) for s in role["subjects"] if s != subject)
+@lru_cache(maxsize=1024)
+def _doing(role: Role) -> frozenset[str]:
+    """The stems of what a role does and can."""
+    return frozenset().union(*map(stems, (*role.responsibilities, *role.skills)))
+
+
+@lru_cache(maxsize=4096)
+def other_subjects(role: Role, subject: str) -> tuple[str, ...]:
+    return tuple(own for own in role.subjects if own != subject)
 
 
 @lru_cache(maxsize=1)
@@ -252,6 +253,16 @@ def _weights() -> dict[str, float]:
     return {word: 1 / calls.count(word) ** 0.5 for word in set(calls)}
 
 
+@lru_cache(maxsize=1)
+def _callers() -> Mapping[str, tuple[tuple[int, Case], ...]]:
+    """The cases of all fields with their places, by each word that calls for them."""
+    found: dict[str, list[tuple[int, Case]]] = {}
+    for place, case in enumerate(case for known in fields().values() for case in known.cases):
+        for word in case.calls:
+            found.setdefault(word, []).append((place, case))
+    return {word: tuple(cases) for word, cases in found.items()}
+
+
 @lru_cache(maxsize=8192)
 def _called(work: str, subject: str) -> tuple[Case, ...]:
     """The cases that a subject calls for, of whatever field; those of the field `work` first where several would do.
@@ -262,14 +273,13 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
     head = {word.rstrip("s") for word in wording.head_word(subject)}
     weights = _weights()
     scored: list[tuple[float, bool, Case]] = []
-    for name, known in fields().items():
-        for case in known.cases:
-            common = case.calls & heard
-            if common:
-                score = sum(weights[word] * (1.6 if word in head else 1.0) for word in sorted(common))
-                close = len(common) > 1 or name == work
-                sure = close or any(weights[word] == 1 and (word in head or len(word) > 7) for word in common)
-                scored.append((score * (3.0 if name == work else 1.0) + (10.0 if close else 0.0), sure, case))
+    calling = {place: case for word in heard for place, case in _callers().get(word, ())}
+    for _, case in sorted(calling.items()):
+        common = case.calls & heard
+        score = sum(weights[word] * (1.6 if word in head else 1.0) for word in sorted(common))
+        close = len(common) > 1 or case.field == work
+        sure = close or any(weights[word] == 1 and (word in head or len(word) > 7) for word in common)
+        scored.append((score * (3.0 if case.field == work else 1.0) + (10.0 if close else 0.0), sure, case))
     most = max((score for score, sure, _ in scored if sure), default=0.0)
     if most:
         return tuple(case for score, sure, case in scored if sure and score == most)
@@ -282,21 +292,17 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
     return _general()[-1:]
 
 
-def best_case(draft: Draft, work: Field, subject: str) -> Case:
-    """A case that suits the subject."""
-    chosen: Case = draft.pick(incident_cases() if answer_in(subject) else _called(work.name, subject))
-    return chosen
+@lru_cache(maxsize=8192)
+def best_case(work: Field, subject: str) -> Case:
+    """The case that suits a subject: the same for all who work on it, unless only the author's own field has one."""
+    options = _sure(subject) or _called(work.name, subject)
+    return options[crc32(subject.encode()) % len(options)]
 
 
 @lru_cache(maxsize=8192)
 def items_for(subject: str) -> frozenset[str]:
     """The items of the cases that a subject calls for."""
     return frozenset(case.items for case in (incident_cases() if answer_in(subject) else _called("", subject)))
-
-
-def is_last_resort_in(text: str) -> bool:
-    """Whether a text speaks of the items of the case for subjects that call for none."""
-    return _general()[-1].items in text
 
 
 @lru_cache(maxsize=1)
@@ -335,6 +341,8 @@ def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
 def flaws_in(text: str) -> Iterator[Flaw]:
     """The flaws of the banks that a text names, in its order."""
     words, flaws = text.split(), _flaws()
+    if flaws.keys().isdisjoint(words):
+        return
     for at, first in enumerate(words[:-1], 1):
         if first in flaws:
             for flaw in flaws[first].get(words[at], ()):
@@ -359,6 +367,11 @@ def measures(case: Case, subject: str) -> tuple[Metric, ...]:
     return tuple(close or fitting)
 
 
+@lru_cache(maxsize=1024)
+def names_of(metrics: tuple[Metric, ...]) -> tuple[str, ...]:
+    return tuple(metric.name for metric in metrics)
+
+
 @lru_cache(maxsize=8192)
 def checks(case: Case, subject: str) -> tuple[str, ...]:
     """What may be done to check a finding of a case: as its field does it, else in ways that suit anything that can be counted."""
@@ -373,12 +386,44 @@ def checks(case: Case, subject: str) -> tuple[str, ...]:
     return tuple(found) if len(found) > 1 else (*found, *neutral)
 
 
-@lru_cache(maxsize=4096)
+def _by_longest_word(named: Iterable[tuple[str, T]]) -> Mapping[str, tuple[tuple[str, int, T], ...]]:
+    """What is found by a phrase, with the phrase and its place among all, by the longest word of the phrase."""
+    found: dict[str, list[tuple[str, int, T]]] = {}
+    for place, (phrase, value) in enumerate(named):
+        found.setdefault(max(_WORD.findall(phrase), key=len), []).append((phrase, place, value))
+    return {word: tuple(entries) for word, entries in found.items()}
+
+
+def _named(low: str, index: Mapping[str, tuple[tuple[str, int, T], ...]]) -> list[tuple[str, int, T]]:
+    """The entries whose phrase stands in a text in lower case."""
+    return [entry for word in _WORD.findall(low) if word in index for entry in index[word] if entry[0] in low]
+
+
+_WORD = re.compile(r"\w+")
+
+
+@lru_cache(maxsize=1)
+def _metrics() -> Mapping[str, tuple[tuple[str, int, Metric], ...]]:
+    """The metrics of all fields whose names cannot be meant by chance."""
+    return _by_longest_word((metric.name, metric) for known in fields().values() for metric in known.metrics if len(metric.name) > 9)
+
+
+@lru_cache(maxsize=1)
+def _sources() -> Mapping[str, tuple[tuple[str, int, Case], ...]]:
+    """The cases of all fields, by where their items come from."""
+    return _by_longest_word((case.source, case) for known in fields().values() for case in known.cases)
+
+
 def measured_in(goal: str) -> Metric | None:
-    """The metric that a goal names, of whatever field."""
-    low = goal.lower()
-    found = [metric for known in fields().values() for metric in known.metrics if len(metric.name) > 9 and metric.name in low]
-    return max(found, key=lambda metric: len(metric.name)) if found else None
+    """The metric that a goal names, of whatever field; of several the one with the longest name."""
+    named = _named(goal.lower(), _metrics())
+    return min(named, key=lambda entry: (-len(entry[0]), entry[1]))[2] if named else None
+
+
+def case_by_source(low: str, work: Field) -> Case | None:
+    """The first case whose source a text in lower case names, one of the field `work` before others."""
+    named = _named(low, _sources())
+    return min(named, key=lambda entry: (entry[2].field != work.name, entry[1]))[2] if named else None
 
 
 @lru_cache(maxsize=1)
@@ -494,7 +539,7 @@ _ANSWER = re.compile(r'\b(?:answer|response|reply|exposure) to "[^"]+"')
 
 def answer_in(title: str) -> str | None:
     """The subject of a task that answers an incident: 'answer to "Cross-Border Data Ban"'; None where it answers none."""
-    found = _ANSWER.search(title)
+    found = _ANSWER.search(title) if '"' in title else None
     return found.group() if found else None
 
 

@@ -172,9 +172,10 @@ def month(day: date) -> str:
 _SENTENCE = re.compile(r"\s(?:(?<=[.!?]\s)\s*(?=[\"'(A-Z0-9])|(?<=\n)\n*)")
 
 
-def sentences(text: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def sentences(text: str) -> tuple[str, ...]:
     """The text's sentences; a last one that was cut off is left out."""
-    return [piece for raw in _SENTENCE.split(text) if (piece := raw.strip()) and not piece.endswith(("[…]", "…"))]
+    return tuple(piece for piece in map(str.strip, _SENTENCE.split(text)) if piece and not piece.endswith(("[…]", "…")))
 
 
 def words(text: str) -> int:
