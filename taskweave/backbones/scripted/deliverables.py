@@ -180,7 +180,7 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
         severity="high" if int(draft.slots["pct"].split()[0]) > 22 else "medium" if int(draft.slots["pct"].split()[0]) > 9 else "low",
         few_number=wording.in_words(2 + int(draft.random.random() * 4)),
     )
-    draft.know(**({"same": "yes"} if own == about else {"served": about}))
+    draft.know(**({"same": "yes"} if own == about else {"served": about}), whom=whom(case))
     possible = topics.checks(case, own)
     checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, other_subjects(role, own))
     draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
@@ -192,6 +192,11 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
         if len(topics.stems(f"{own} {about} {case.items}") & topics.stems(reading)) > 1:
             draft.know(evidence=reading)
+
+
+def whom(case: topics.Case) -> str:
+    """What those are called who are behind the items of a case."""
+    return str(load().tables["concerned"].get(case.field, "people"))
 
 
 def measures_of(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> list[topics.Metric]:
@@ -221,6 +226,7 @@ def subjects_of(role: known.Role, goal: str, title: str) -> tuple[str, str]:
     about = topics.topic(title)
     if topics.answer_in(title):
         return about, about
+    about = topics.widened(about, title, goal)
     named = topics.own_subject(subjects, title)
     for subject in (named, about):
         if subject and (found := topics.assisting_subject(goal, subject)):

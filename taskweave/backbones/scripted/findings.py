@@ -17,7 +17,7 @@ _AIM_HEAD = re.compile(rf"^((?:#+ )?(?:{'|'.join(_AIMS)})[^\n.\d]*)\n+", re.MULT
 _SPACES = re.compile(r" {2,}")
 _QUOTED = re.compile(r'"[^"]*(?:"|$)')
 # What a sentence says, in lower case, that states an aim or a limit, whose figures were not counted.
-_LIMIT_START = re.compile(r"(?:[-*>#] )*(?:what we want|aims?\b|target|limit|done when|measure|expected|before:)")
+_LIMIT_START = re.compile(r"(?:[-*>#] )*(?:what we want|aims?\b|target|limit|done when|measure|expected)")
 _LIMIT_HINTS = ("at most", "at least", "fewer", "no more than", "expect", "target", "aim", "goal", "would", "should", "until", "by ", "→")
 _LIMIT = re.compile(r"\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→")
 _NUMBER = r"(\d[\d,]*\d|\d)"
@@ -27,7 +27,7 @@ _WHOLE_LAST = re.compile(rf"{_WHOLE} \Z")
 _OUT_OF_LAST = re.compile(rf"{_NUMBER} ([^\d,]+), out of {_NUMBER}, \Z")
 _WHOLE_NEXT = re.compile(rf"(?:: | \| |, ){_WHOLE}")
 _NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
-_ROW_TOTAL = re.compile(rf"(?:[^\n]*\| |[^\n:]*: ){_NUMBER}(?= ?(?:\||\n|$))")
+_ROW_TOTAL = re.compile(rf"{_NUMBER}(?: \| 100 % \|| \|$|$|\n)", re.MULTILINE)
 _DAY = r"\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _BY = re.compile(rf"\b(?:by|until)(?: \w+day)? ({_DAY})")
 _ROW = re.compile(rf"^(?:- |\| |\d\. )({_DAY})(?:: | \| )([^|\n]+?)(?: \(([^()\n]+)\)| \| ([^|\n]+?) \|)$", re.MULTILINE)
@@ -70,13 +70,14 @@ class Step:
 def findings_in(excerpt: str) -> tuple[Finding, ...]:
     """What an excerpt says that was counted, in its order, each flaw one time."""
     own = _own_words(excerpt)
-    sentences = [sentence for sentence in wording.sentences(own) if not _is_limit(sentence)]
+    sentences = wording.sentences(own)
     found: list[Finding] = []
     seen: set[str] = set()
     for flaw in topics.flaws_in(own):
         if flaw.text in seen:
             continue
-        if numbers := _counted([sentence for sentence in sentences if flaw.text in sentence], flaw, own):
+        telling = [sentence for sentence in sentences if flaw.text in sentence and not _is_limit(sentence.replace(flaw.text, ""))]
+        if numbers := _counted(telling, flaw, own):
             seen.add(flaw.text)
             count, total = (int(number.replace(",", "")) for number in (*numbers, "0")[:2])
             remedy = next((way for way in flaw.remedies if any(way in sentence for sentence in sentences)), "")
@@ -86,9 +87,9 @@ def findings_in(excerpt: str) -> tuple[Finding, ...]:
 
 
 def _whole(text: str, items: str, least: int) -> int:
-    """How many items there are in all, by the last row of a table of them; 0 where there is none."""
-    for row in (f"| all {items} |", "| all |", f"{wording.upper_first(items)} in all"):
-        if row in text and (found := _ROW_TOTAL.search(text, text.index(row) + len(row))):
+    """How many items there are in all, by a row or a line that says so; 0 where there is none."""
+    for row in (f"| all {items} | ", "| all | ", f"{wording.upper_first(items)} in all: "):
+        if row in text and (found := _ROW_TOTAL.match(text, text.index(row) + len(row))):
             total = int(found.group(1).replace(",", ""))
             return total if total >= least else 0
     return 0
@@ -117,7 +118,7 @@ def with_totals(found: Iterable[Finding]) -> list[Finding]:
 def _counted(sentences: Sequence[str], flaw: topics.Flaw, whole: str) -> tuple[str, ...]:
     """How many items have a flaw, and of how many where that is said: by the first of six ways of saying so that is found."""
     items, size = flaw.case.items, len(flaw.text)
-    places = [(text, at, _without(text, at, "that ", "who ")) for text in sentences for at in _places(text, flaw.text)]
+    places = [(text, at, _without(text, at, "that ", "who ", "That ", "Who ")) for text in sentences for at in _places(text, flaw.text)]
     counts = [(text, at, head, _without(text, head, f"{items} ")) for text, at, head in places]
     for text, _, _, start in counts:  # 31 of the 400 requests that time out
         if found := _WHOLE_LAST.search(text, 0, start):

@@ -12,7 +12,7 @@ from functools import partial
 from zlib import crc32
 
 from taskweave.backbones.scripted import known, products, queries, topics, wording
-from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who
+from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, whom
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import Setting, dates, due, figures
 from taskweave.backbones.scripted.findings import Finding, decided_by, steps_in, with_totals
@@ -33,7 +33,7 @@ def parts_of(raw: Sequence[Mapping[str, Json]]) -> list[Source]:
 
 
 # How a part's line is put, from the fullest to the shortest.
-_LINES = ("part_full", "part", "part_short", "part_least")
+_LINES = ("part_full", "part", "part_short", "part_short", "part_least")
 
 
 def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | None:
@@ -51,6 +51,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     task, organization = inputs["task"], inputs["organization"]
     title = str(task["title"])
     about = topics.topic(title)
+    if not topics.answer_in(title):
+        about = topics.widened(about, title, *(str(part["title"]) for part in inputs["partials"]))
     today = wording.parse_date(inputs["date"]) or _START
     parts = parts_of(inputs["partials"])
     setting = Setting(f"{organization['name']}:{about}", title, today)
@@ -86,15 +88,19 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
 
     def begin(attempt: int) -> None:
+        """The pieces of the text, tighter ones where there are many parts and from the third try on."""
+        if attempt == 2 or len(parts) > 4:
+            draft.know(tight="yes")
         draft.know(
             head_line=draft.say("headline") if lead else "",
-            product=products.say_product(draft, case, description) if case else "",
-            kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
+            head_plain=draft.say("headline_plain") if lead else "",
+            product=products.say_product(draft, case, description) if case and attempt < 9 else "",
+            kept_line=products.say_condition(draft, constraint) if attempt < 6 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
-            used=_used(draft, references, lead, about, brief=attempt > 3),
-            joint=_joint(draft, parts, lead) if attempt < 7 else "",
+            used=_used(draft, references, lead, about, brief=attempt > 1),
+            joint=_joint(draft, parts, lead) if attempt < 5 else "",
         )
-        _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, max(0, len(parts) - 2) // 2 + attempt // 2)])
+        _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, max(0, len(parts) - 2) + attempt // 2)])
 
     if case and kind == "sql":
         content = fitted(draft, partial(queries.content, draft, case, "sql_merged"), begin)
@@ -118,7 +124,7 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tu
         if other.items == finding.items and other.flaw.problem is not problem and other.count <= finding.count
     ]
     second = max(others, key=lambda other: other.count, default=None)
-    draft.know(items=case.items, item=case.item, source=case.source)
+    draft.know(items=case.items, item=case.item, source=case.source, whom=whom(case))
     slots = figures(draft, setting, case, (problem, second.flaw.problem if second else problem), (), (finding, second or finding))
     for name in () if second else _OF_SECOND:
         slots.pop(name)
@@ -179,7 +185,7 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
         elif first is not None:
             lines.append(local(draft, "part_same", {**part.slots, **_finding_slots(draft, first)}))
         else:
-            gist = known.telling(part.text)
+            gist = "" if part.slots["dep_kind"] == "SQL" else known.telling(part.text, 8)
             lines.append(local(draft, "part_gist" if gist else "part_bare", {**part.slots, "gist": gist}))
     lines = [line.strip() for line in lines]
     draft.know(listed="\n".join(f"- {line}" for line in lines), ticked="\n".join(f"- [x] {line}" for line in lines))

@@ -534,6 +534,21 @@ def topic(title: str) -> str:
     return wording.lower_first(" ".join(words)) or wording.lower_first(title)
 
 
+def widened(subject: str, title: str, *others: str) -> str:
+    """A subject read out of a title, with the words that follow it there as long as another text about it has them too."""
+    low = title.lower().replace("_", " ")
+    at = low.find(subject.lower())
+    if at < 0:
+        return subject
+    found = subject
+    for word in title[at + len(subject) :].split():
+        longer = f"{found} {word}".rstrip(",.:;")
+        if not any(longer.lower() in other.lower() for other in others):
+            break
+        found = longer
+    return found if found.split()[-1].lower() not in wording.LINKING else subject
+
+
 _ANSWER = re.compile(r'\b(?:answer|response|reply|exposure) to "[^"]+"')
 
 
