@@ -124,7 +124,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     payloads.know_question(draft, asked)
     know_sources(draft, sources, story.problems[0])
     description, constraint = str(task.get("description") or ""), str(task.get("constraints") or "")
-    wanted = description if story.own == story.about and "incident" not in draft.slots and kind != "sql" else ""
+    leads = topics.own_subject(role.subjects, str(task["title"])) == story.own and "incident" not in draft.slots
+    wanted = description if leads and kind != "sql" else ""
 
     def begin(attempt: int) -> None:
         payloads.know_payload(draft, asked)

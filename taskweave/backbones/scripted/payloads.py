@@ -42,7 +42,7 @@ def know_people(draft: Draft, organization: Mapping[str, Json], role: str, depen
     """`p1` and `p2`: two others who were involved, by name where one is known, else by function."""
     author = draft.slots["author"]
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
-    near = [str(title) for known in organization["departments"] if role in known["roles"] for title in known["roles"] if title != role]
+    near = [str(title) for known in organization["departments"] if role in known["roles"] for title in known["roles"] if title not in (role, head)]
     functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), f"the {head}"]
     people = [*others[:2], *functions, "a colleague from next door"]
     draft.know(p1=people[0], p2=people[1])
@@ -65,13 +65,18 @@ def know_payload(draft: Draft, name: str) -> None:
 
 
 def know_told(draft: Draft) -> None:
-    """What the payload has told already: the main finding (`found`), its remedy (`did1`), and a second group without its remedy (`left2`)."""
+    """What the payload has told already.
+
+    `found`: the main finding; `did1`: its remedy; `settled`: who decides, and when; `left2`: a second group without its remedy.
+    """
     slots, said = draft.slots, draft.slots["payload"]
-    for key in ("found", "did1", "left2"):
+    for key in ("found", "did1", "settled", "left2"):
         slots.pop(key, None)
     if slots["flaw1"] in said:
         draft.know(found="yes")
     if slots["do1"] in said:
         draft.know(did1="yes")
+    if slots["head"] in said and slots["soon"] in said and slots["do1"] in said:
+        draft.know(settled="yes")
     if slots["flaw2"] in said and slots["do2"] not in said:
         draft.know(left2="yes")

@@ -127,9 +127,10 @@ def _task(
     about = "respond_background" if urgent else "background_incident" if incident else "background"
     background = [draft.say(about), "" if urgent else draft.say("background_more")]
     outputs = [line for line in topics.suited(work.lines["outputs"], subject) if draft.fits(frame(line))]
+    described = draft.say("respond_describe" if urgent else f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe")
     description = [
-        draft.say("respond_describe" if urgent else f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe"),
         draft.phrase(draft.pick(outputs)) if outputs and not urgent and draft.random.random() < 0.75 else "",
+        described,
         draft.say("describe_others") if others else "",
     ]
     ruled = not urgent and draft.random.random() < 0.5
