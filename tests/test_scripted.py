@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, known, payloads, queries, tokens, topics, wording
+from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, fields, known, payloads, queries, tokens, topics, wording
 from taskweave.backbones.scripted.figures import figures, share
 from taskweave.backbones.scripted.grammar import Draft, FrameError, _compile, load, tidy
 from taskweave.backbones.scripted.sources import borrowed, found_in
@@ -420,7 +420,7 @@ def test_an_urgent_task_and_its_results_are_about_the_incident_and_what_it_asks_
         assert BAN["title"] in step["goal"]
         result = ask("execute", seed, task=task, subtask={"goal": step["goal"], "activity": step["activity"], "hours": 6}, dependencies=[])
         assert BAN["title"] in f"{result['title']} {plain(result)}"
-        assert any(case.items in result["content"].lower() for case in topics.incident_cases())
+        assert any(case.items in result["content"].lower() for case in fields.incident_cases())
         assert BAN["title"] in ask("merge", seed, task=task)["content"]
 
 
@@ -517,10 +517,31 @@ def test_what_was_counted_is_found_in_a_table_too() -> None:
     assert not found_in("12 of 90 requests came in on Monday.")
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("We found 12 of the 90 requests that time out after the second retry.", "12 of 90"),
+        ("Of all, 1,200 requests, out of 9,000, time out after the second retry.", "1,200 of 9,000"),
+        ("Requests that time out after the second retry: 12 of 90.", "12 of 90"),
+        ("We saw 12 requests that time out after the second retry.", "12"),
+        ("The requests that time out after the second retry: 12 for now.", "12"),
+    ],
+)
+def test_a_count_is_found_in_each_way_of_saying_it(said: str, told: str) -> None:
+    assert found_in(said)["told"] == f"{told} requests time out after the second retry"
+
+
+def test_what_an_aim_says_was_not_counted_and_takes_no_place_before_what_was() -> None:
+    aim = "What we want: at most 8 of 90 requests that time out after the second retry.\n"
+    assert not found_in(aim)
+    then = "3 of 90 requests load the same tenant settings twice. 12 of 90 requests time out after the second retry."
+    assert found_in(aim + then)["told"] == found_in(then)["told"] == "3 of 90 requests load the same tenant settings twice"
+
+
 def test_the_second_group_is_never_the_larger_one() -> None:
     for seed in range(300):
         draft = Draft(Random(seed), {})
-        case = topics.incident_cases()[seed % 3]
+        case = fields.incident_cases()[seed % 3]
         by_size = sorted(case.problems[seed % 4 : seed % 4 + 2], key=lambda problem: -share(f"{seed}", problem.flaw))
         slots = figures(draft, case, by_size, (), date(2026, 3, 2), f"{seed}")
         assert 2 <= int(slots["k2"]) < int(slots["k"]) < int(slots["n"])
@@ -551,7 +572,7 @@ def test_each_kind_has_its_own_form(kind: str) -> None:
 
 
 def test_a_sql_deliverable_counts_on_sqlite_what_it_reports() -> None:
-    cases = {(t := queries.table(case))["table"]: t for known in topics.fields().values() for case in known.cases}
+    cases = {(t := queries.table(case))["table"]: t for known in fields.all_fields().values() for case in known.cases}
     statements = set()
     for seed in range(120):
         name = sorted(ROLES)[seed % 3]
@@ -711,7 +732,7 @@ def test_every_phrase_of_every_field_can_be_said() -> None:
     known = {"few": "3", "many": "30", "share": "80", "owner": "CTO", "metric": "error rate", "level": "week"}
     known |= dict.fromkeys(("goal", "goal_kpi", "role2", "other"), "x")
     draft = Draft(Random(1), known)
-    for work in topics.fields().values():
+    for work in fields.all_fields().values():
         assert len(work.metrics) >= 2
         for case in work.cases:
             assert len(case.problems) >= 2
@@ -800,12 +821,13 @@ def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_a
     case = topics.best_case(draft, people, "webhook retry queue")
     assert (case.field, case.items) == ("software", "jobs")
     assert topics.best_case(draft, topics.field_of(known.bare_role("Backend Engineer")), "grievance procedure").field == "people"
-    assert {metric.name for metric in topics.measures(case, "webhook retry queue")} <= {m.name for m in topics.fields()["software"].metrics}
+    software = {metric.name for metric in fields.all_fields()["software"].metrics}
+    assert {metric.name for metric in topics.measures(case, "webhook retry queue")} <= software
     unknown = topics.best_case(draft, people, "zebra")
     assert topics.measures(unknown, "zebra") == ()
     assert "count the {items} again from the same list, expecting fewer than {below}" in topics.checks(unknown, "zebra")
-    assert topics.measured_in("Roll out the importer and watch error rate for two days") == next(
-        m for m in topics.fields()["software"].metrics if m.name == "error rate"
+    assert fields.measured_in("Roll out the importer and watch error rate for two days") == next(
+        m for m in fields.all_fields()["software"].metrics if m.name == "error rate"
     )
 
 

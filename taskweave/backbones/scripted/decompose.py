@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from taskweave.backbones.scripted import known, topics
+from taskweave.backbones.scripted import fields, known, topics
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, tidy
 from taskweave.backbones.scripted.planning import local
@@ -71,7 +71,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         foreign = topics.other_subjects(role, mine)
         case = topics.best_case(work, mine)
         measures = topics.measures(case, mine)
-        measured = topics.ranked(draft.random, measures, topics.names_of(measures), mine, subject, foreign)
+        measured = topics.ranked(draft.random, measures, fields.names_of(measures), mine, subject, foreign)
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source}
         slots |= {"metric": measured[0].name} if measured else {}
         kind = "step" if own else "side" if mine == subject else "assist"
@@ -135,9 +135,7 @@ def _hours(asked: Sequence[Mapping[str, Json]], total: object, draws: Random) ->
     return [int(h) if h.is_integer() else h for h in hours]
 
 
-def _activity(
-    role: known.Role, allowed: Sequence[str], stage: float, chosen: Sequence[str], draft: Draft, subject: str | None
-) -> str:
+def _activity(role: known.Role, allowed: Sequence[str], stage: float, chosen: Sequence[str], draft: Draft, subject: str | None) -> str:
     usable = tuple(a for a in role.activities if a in allowed) or role.activities or tuple(allowed)
     if subject is not None:
         usable = topics.possible(usable, subject)

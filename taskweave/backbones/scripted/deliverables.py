@@ -12,7 +12,7 @@ from datetime import date
 from functools import lru_cache, partial
 from zlib import crc32
 
-from taskweave.backbones.scripted import known, payloads, products, queries, topics, wording
+from taskweave.backbones.scripted import fields, known, payloads, products, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import Setting, count, figures
 from taskweave.backbones.scripted.findings import Finding
@@ -68,8 +68,8 @@ class Story:
 
     own: str
     about: str
-    case: topics.Case
-    problems: tuple[topics.Problem, topics.Problem]
+    case: fields.Case
+    problems: tuple[fields.Problem, fields.Problem]
     found: tuple[Finding | None, Finding | None]
     setting: Setting
 
@@ -86,7 +86,7 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
     setting = Setting(f"{inputs['organization']['name']}:{place}", title, today)
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
     ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=2.6)
-    asked = [flaw.problem for flaw in topics.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
+    asked = [flaw.problem for flaw in fields.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
     inherits = draft.random.random() < _INHERITED
     wanted = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked]
     first, second = list(dict.fromkeys(wanted))[:2]
@@ -98,8 +98,8 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
     return Story(own, about, case, (first, second), (counted.get(first), counted.get(second)), setting)
 
 
-def incident_case(draft: Draft, goal: str, subject: str) -> topics.Case:
-    chosen: topics.Case = named_case(topics.field_of(known.bare_role("")), goal, subject) or draft.pick(topics.incident_cases())
+def incident_case(draft: Draft, goal: str, subject: str) -> fields.Case:
+    chosen: fields.Case = named_case(topics.field_of(known.bare_role("")), goal, subject) or draft.pick(fields.incident_cases())
     return chosen
 
 
@@ -191,24 +191,24 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
         draft.know(duty=wording.lower_first(topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")))
     if inputs["evidence"]:
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
-        if len(topics.stems(f"{own} {about} {case.items}") & topics.stems(reading)) > 1:
+        if len(wording.stems(f"{own} {about} {case.items}") & wording.stems(reading)) > 1:
             draft.know(evidence=reading)
 
 
-def whom(case: topics.Case) -> str:
+def whom(case: fields.Case) -> str:
     """What those are called who are behind the items of a case."""
     return str(load().tables["concerned"].get(case.field, "people"))
 
 
-def measures_of(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> list[topics.Metric]:
+def measures_of(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> list[fields.Metric]:
     """The metric that the subtask or its task names; without one, now and then one that suits, so that texts are not about two things."""
-    named = topics.measured_in(str(inputs["subtask"]["goal"])) or topics.measured_in(str(inputs["task"]["description"]))
+    named = fields.measured_in(str(inputs["subtask"]["goal"])) or fields.measured_in(str(inputs["task"]["description"]))
     if named:
         return [named]
     measures = topics.measures(story.case, story.own)
     if not measures or draft.random.random() > _MEASURED:
         return []
-    return topics.ranked(draft.random, measures, topics.names_of(measures), story.own, story.about, other_subjects(role, story.own))[:1]
+    return topics.ranked(draft.random, measures, fields.names_of(measures), story.own, story.about, other_subjects(role, story.own))[:1]
 
 
 _MEASURED = 0.3  # how often a text speaks of a metric that nobody has asked for
@@ -248,12 +248,12 @@ def know_goal(draft: Draft, inputs: Inputs, subjects: str, role: known.Role) -> 
         draft.know(**goal.slots(), **({"linked": "yes"} if linked else {}))
 
 
-def named_case(work: topics.Field, goal: str, subject: str) -> topics.Case | None:
+def named_case(work: fields.Field, goal: str, subject: str) -> fields.Case | None:
     """The case whose things the subtask's goal names."""
     low = goal.lower()
     if topics.answer_in(subject):
-        return next((case for case in topics.incident_cases() if case.source in low or f" {case.items} " in low), None)
-    return topics.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
+        return next((case for case in fields.incident_cases() if case.source in low or f" {case.items} " in low), None)
+    return fields.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
 
 
 def head_of(organization: Mapping[str, Json], role: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from taskweave.backbones.scripted import topics, wording, world
+from taskweave.backbones.scripted import fields, wording, world
 from taskweave.backbones.scripted.findings import Finding
 from taskweave.backbones.scripted.grammar import Draft
 
@@ -24,7 +24,7 @@ class Setting:
         return world.period(self.today)
 
 
-def count(setting: Setting, case: topics.Case, flaw: str, before: int = 0) -> int:
+def count(setting: Setting, case: fields.Case, flaw: str, before: int = 0) -> int:
     """How many items of a case have a flaw, in the text's period or one `before` it."""
     when = setting.period - before
     whole = world.total(setting.place, case, when)
@@ -34,9 +34,9 @@ def count(setting: Setting, case: topics.Case, flaw: str, before: int = 0) -> in
 def figures(
     draft: Draft,
     setting: Setting,
-    case: topics.Case,
-    problems: Sequence[topics.Problem],
-    metrics: Sequence[topics.Metric] = (),
+    case: fields.Case,
+    problems: Sequence[fields.Problem],
+    metrics: Sequence[fields.Metric] = (),
     found: Sequence[Finding | None] = (None, None),
 ) -> dict[str, str]:
     """Numbers and dates that agree with each other throughout one text, and with those of all texts on the same things.
@@ -176,7 +176,7 @@ def due(today: date, days: int) -> date:
 _CLOSED = ((12, 24), (12, 25), (12, 26), (12, 31), (1, 1))
 
 
-def movement(setting: Setting, metric: topics.Metric, name: str) -> dict[str, str]:
+def movement(setting: Setting, metric: fields.Metric, name: str) -> dict[str, str]:
     """A metric now, before and as hoped for, with the verbs that fit."""
     places = _decimals(metric)
     now, then = (world.value(setting.place, metric, setting.period - before) for before in (0, 1))
@@ -205,7 +205,7 @@ def movement(setting: Setting, metric: topics.Metric, name: str) -> dict[str, st
     }
 
 
-def _unit(metric: topics.Metric) -> str:
+def _unit(metric: fields.Metric) -> str:
     """The unit as it is said after a figure; not where the metric's name has it already."""
     return "" if metric.unit and metric.unit in metric.name else metric.unit
 
@@ -213,7 +213,7 @@ def _unit(metric: topics.Metric) -> str:
 _DIVISIBLE = ("seconds", "minutes", "hours", "days", "points")
 
 
-def _decimals(metric: topics.Metric) -> int:
+def _decimals(metric: fields.Metric) -> int:
     if metric.unit.endswith("s") and metric.unit not in _DIVISIBLE:
         return 0
     if not metric.unit and metric.low >= 4:

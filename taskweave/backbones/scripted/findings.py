@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from taskweave.backbones.scripted import topics, wording
+from taskweave.backbones.scripted import fields, wording
 
 _AIMS = ("What we want", "Aim", "Target")
 _AIM_HEAD = re.compile(rf"^((?:#+ )?(?:{'|'.join(_AIMS)})[^\n.\d]*)\n+", re.MULTILINE)
@@ -37,7 +37,7 @@ _ROW = re.compile(rf"^(?:- |\| |\d\. )({_DAY})(?:: | \| )([^|\n]+?)(?: \(([^()\n
 class Finding:
     """How many items have a flaw, of how many (0 where it is not said), and the remedy in the text's words ('' where it names none)."""
 
-    flaw: topics.Flaw
+    flaw: fields.Flaw
     count: int
     total: int
     remedy: str = ""
@@ -73,7 +73,7 @@ def findings_in(excerpt: str) -> tuple[Finding, ...]:
     sentences = wording.sentences(own)
     found: list[Finding] = []
     seen: set[str] = set()
-    for flaw in topics.flaws_in(own):
+    for flaw in fields.flaws_in(own):
         if flaw.text in seen:
             continue
         telling = [sentence for sentence in sentences if flaw.text in sentence and not _is_limit(sentence.replace(flaw.text, ""))]
@@ -108,14 +108,12 @@ def with_totals(found: Iterable[Finding]) -> list[Finding]:
     known = list(found)
     totals = {finding.items: finding.total for finding in reversed(known) if finding.total}
     return [
-        replace(finding, total=totals[finding.items])
-        if not finding.total and totals.get(finding.items, 0) >= finding.count
-        else finding
+        replace(finding, total=totals[finding.items]) if not finding.total and totals.get(finding.items, 0) >= finding.count else finding
         for finding in known
     ]
 
 
-def _counted(sentences: Sequence[str], flaw: topics.Flaw, whole: str) -> tuple[str, ...]:
+def _counted(sentences: Sequence[str], flaw: fields.Flaw, whole: str) -> tuple[str, ...]:
     """How many items have a flaw, and of how many where that is said: by the first of six ways of saying so that is found."""
     items, size = flaw.case.items, len(flaw.text)
     places = [(text, at, _without(text, at, "that ", "who ", "That ", "Who ")) for text in sentences for at in _places(text, flaw.text)]
@@ -170,5 +168,3 @@ def decided_by(excerpt: str, head: str) -> str:
 def steps_in(excerpt: str) -> tuple[Step, ...]:
     """The rows of an excerpt that give a day, a step and an owner."""
     return tuple(Step(day, what.strip(), one or other) for day, what, one, other in _ROW.findall(excerpt))
-
-

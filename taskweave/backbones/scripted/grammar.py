@@ -71,14 +71,27 @@ Step = Part | Run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Condition:
+    """When a frame may be used: slots that must be known, slots that must not be, and rules of which something must fit."""
+
+    needs: frozenset[str]
+    bars: frozenset[str]
+    refs: tuple[str, ...]
+
+
+@lru_cache(maxsize=8192)
+def _condition(needs: frozenset[str], bars: frozenset[str], refs: tuple[str, ...]) -> Condition:
+    """The same object for frames that may be used under the same condition."""
+    return Condition(needs, bars, refs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """One way of putting a thing: its parts as written, the steps in which they are said, and the slots that must be known."""
+    """One way of putting a thing: its parts as written, the steps in which they are said, and when it may be used."""
 
     parts: tuple[Part, ...]
     steps: tuple[Step, ...]
-    needs: frozenset[str]
-    refs: tuple[str, ...]
-    bars: frozenset[str]
+    condition: Condition
 
 
 class FrameError(ValueError):
@@ -87,9 +100,10 @@ class FrameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """All phrase banks: frames by rule, and the plain tables (fields of work, SQL schemas)."""
+    """All phrase banks: frames by rule, the different conditions of these, and the plain tables (fields of work, SQL schemas)."""
 
     rules: Mapping[str, tuple[Frame, ...]]
+    conditions: Mapping[str, tuple[Condition, ...]]
     tables: Mapping[str, Any]
 
 
@@ -129,7 +143,7 @@ def _compile(text: str, rules: frozenset[str]) -> Frame:
     if len(open_choices) > 1:
         raise FrameError(f"a '[' without its ']' in {text!r}")
     parts = open_choices[0][0]
-    return Frame(tuple(parts), _steps(parts), frozenset(needs), tuple(refs), frozenset(bars))
+    return Frame(tuple(parts), _steps(parts), _condition(frozenset(needs), frozenset(bars), tuple(refs)))
 
 
 def _slot(spec: str, rules: frozenset[str], text: str) -> Slot | Ref:
@@ -154,11 +168,14 @@ def _steps(parts: Iterable[Part]) -> tuple[Step, ...]:
         run = list(group)
         names = frozenset(part.name for part in run if isinstance(part, Slot))
         if plain and names:
-            pieces = (part.replace("%", "%%") if isinstance(part, str) else f"%({part.name})s" for part in run if isinstance(part, str | Slot))
-            steps.append(Run("".join(pieces), names))
+            steps.append(Run("".join(map(_templated, run)), names))
         else:
             steps.extend(run)
     return tuple(steps)
+
+
+def _templated(part: Part) -> str:
+    return f"%({part.name})s" if isinstance(part, Slot) else str(part).replace("%", "%%")
 
 
 @lru_cache(maxsize=4096)
@@ -186,7 +203,8 @@ def load() -> Bank:
                 raw[rule] = body.splitlines() if isinstance(body, str) else [text.rstrip("\n") for text in body]
     names = frozenset(raw)
     rules = {rule: tuple(_compile(text, names) for text in texts if text.strip()) for rule, texts in raw.items()}
-    return Bank(rules, tables)
+    conditions = {rule: tuple(dict.fromkeys(known.condition for known in frames)) for rule, frames in rules.items()}
+    return Bank(rules, conditions, tables)
 
 
 SPARE, END = "\x02", "\x03"  # around what may be left out
@@ -252,13 +270,16 @@ class Draft:
         self.slots.update(slots)
 
     def fits(self, candidate: Frame) -> bool:
+        return self._holds(candidate.condition)
+
+    def _holds(self, condition: Condition) -> bool:
         known = self.slots.keys()
-        if not candidate.needs <= known or (candidate.bars and not known.isdisjoint(candidate.bars)):
+        if not condition.needs <= known or (condition.bars and not known.isdisjoint(condition.bars)):
             return False
-        return not candidate.refs or all(map(self._possible, candidate.refs))
+        return not condition.refs or all(map(self._possible, condition.refs))
 
     def _possible(self, rule: str) -> bool:
-        return any(map(self.fits, load().rules[rule]))
+        return any(map(self._holds, load().conditions[rule]))
 
     def has_rule(self, rule: str) -> bool:
         return rule in load().rules
@@ -275,12 +296,14 @@ class Draft:
             if count > 5 and (at + self.salt) % 3 == 0:
                 continue
             candidate = frames[at]
-            if candidate not in used and self.fits(candidate) and candidate.needs.isdisjoint(spent):
+            condition = candidate.condition
+            if candidate not in used and condition.needs.isdisjoint(spent) and self._holds(condition):
                 used.add(candidate)
                 return candidate
-        fitting = list(filter(self.fits, frames))
+        holding = set(filter(self._holds, load().conditions[rule]))
+        fitting = [candidate for candidate in frames if candidate.condition in holding] if holding else []
         fresh = [candidate for candidate in fitting if candidate not in used]
-        new = [candidate for candidate in fresh if candidate.needs.isdisjoint(spent)]
+        new = [candidate for candidate in fresh if candidate.condition.needs.isdisjoint(spent)]
         options = new if new or strict else fresh or fitting
         if not options:
             return None
@@ -321,6 +344,9 @@ class Draft:
                 for function in step.filters:
                     value = function(value)
                 out.append(value)
+            elif isinstance(step, Ref) and not step.filters and step.rule not in self.spare:
+                if chosen := self.choose(step.rule, step.optional):
+                    self._write(chosen.steps, out)
             elif isinstance(step, Ref):
                 value = self.say(step.rule, step.optional)
                 for function in step.filters:

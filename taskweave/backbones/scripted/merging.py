@@ -41,7 +41,11 @@ def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | Non
     first = [(part, finding) for part in parts for finding in part.found[:1]]
     items = topics.items_for(about)
     on = [pair for pair in first if pair[1].items in items and pair[0].about(about)]
-    on = on or [pair for pair in first if about.lower() in pair[0].slots["dep"].lower()] or [pair for pair in first if pair[1].items in items]
+    on = (
+        on
+        or [pair for pair in first if about.lower() in pair[0].slots["dep"].lower()]
+        or [pair for pair in first if pair[1].items in items]
+    )
     largest = max(on or first, key=lambda pair: (bool(pair[1].total), pair[1].count), default=None)
     # where two parts have counted the same, the later count holds
     return largest and [pair for pair in first if pair[1].flaw.problem is largest[1].flaw.problem][-1]
@@ -179,9 +183,7 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
             lines.append(local(draft, "part_lead", part.slots))
         elif steps:
             step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
-            lines.append(
-                local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner})
-            )
+            lines.append(local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner}))
         elif first is not None:
             lines.append(local(draft, "part_same", {**part.slots, **_finding_slots(draft, first)}))
         else:
@@ -235,7 +237,9 @@ def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Findin
     said = ""
     rest = list(references)
     for reference in references:
-        before = next((finding for finding in reference.found if lead and finding.flaw.problem is lead[1].flaw.problem and finding.total), None)
+        before = next(
+            (finding for finding in reference.found if lead and finding.flaw.problem is lead[1].flaw.problem and finding.total), None
+        )
         if before is not None and reference.about(about):
             said = local(draft, "used_then", {**reference.slots, **compared(draft, before)})
             rest = [other for other in references if other is not reference]
@@ -244,5 +248,5 @@ def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Findin
     if brief and said:
         return said
     if near:
-        return f"{said} {local(draft, 'used_near', {'named': wording.join([named(other.slots) for other in near[:1 if brief or said else 2]])})}"
+        return f"{said} {local(draft, 'used_near', {'named': wording.join([named(other.slots) for other in near[: 1 if brief or said else 2]])})}"
     return said or local(draft, "used_far", {"named": named(references[0].slots)})

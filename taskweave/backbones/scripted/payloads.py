@@ -42,7 +42,13 @@ def know_people(draft: Draft, organization: Mapping[str, Json], role: str, depen
     """`p1` and `p2`: two others who were involved, by name where one is known, else by function."""
     author = draft.slots["author"]
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
-    near = [str(title) for known in organization["departments"] if role in known["roles"] for title in known["roles"] if title not in (role, head)]
+    near = [
+        str(title)
+        for known in organization["departments"]
+        if role in known["roles"]
+        for title in known["roles"]
+        if title not in (role, head)
+    ]
     functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), f"the {head}"]
     people = [*others[:2], *functions, "a colleague from next door"]
     draft.know(p1=people[0], p2=people[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from taskweave.backbones.scripted import queries, topics, wording, world
+from taskweave.backbones.scripted import fields, queries, wording, world
 from taskweave.backbones.scripted.figures import percent
 from taskweave.backbones.scripted.grammar import Draft, load
 
@@ -35,7 +35,7 @@ def _groups(description: str) -> tuple[str, ...]:
     return tuple(load().tables["breakdowns"][found.group(1)]) if found else ()
 
 
-def say_product(draft: Draft, case: topics.Case, description: str) -> str:
+def say_product(draft: Draft, case: fields.Case, description: str) -> str:
     """What the description asks for, in words; '' where it asks for nothing that the banks know or can say here."""
     name = wanted(description)
     if not name or "k" not in draft.slots:

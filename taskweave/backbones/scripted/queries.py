@@ -9,13 +9,13 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from taskweave.backbones.scripted import topics, wording
+from taskweave.backbones.scripted import fields, wording
 from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy
 
 LONGEST, WIDTH = 196, 96  # words, and characters of a line of comment
 
 
-def table(case: topics.Case) -> dict[str, str]:
+def table(case: fields.Case) -> dict[str, str]:
     """The table of a case's items, {table, key, date}; besides these it has the column `finding`."""
     name = _name(case.items)
     dated = {str(known["table"]): str(known["date"]) for known in load().tables["tables"]}
@@ -26,7 +26,7 @@ def _name(phrase: str) -> str:
     return re.sub(r"[^a-z]+", "_", phrase.lower()).strip("_")
 
 
-def know_table(draft: Draft, case: topics.Case) -> None:
+def know_table(draft: Draft, case: fields.Case) -> None:
     """The table of a case and what it holds, as they stand in a statement."""
     slots = draft.slots
     draft.know(
@@ -36,7 +36,7 @@ def know_table(draft: Draft, case: topics.Case) -> None:
     )
 
 
-def content(draft: Draft, case: topics.Case, reading: str = "sql_reading") -> str:
+def content(draft: Draft, case: fields.Case, reading: str = "sql_reading") -> str:
     """A query and its reading, as the text of a deliverable."""
     pick = draft.pick
     know_table(draft, case)

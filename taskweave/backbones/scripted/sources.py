@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from taskweave.backbones.scripted import topics, wording
+from taskweave.backbones.scripted import fields, topics, wording
 from taskweave.backbones.scripted.figures import percent
 from taskweave.backbones.scripted.findings import Finding, findings_in
 from taskweave.backbones.scripted.grammar import Draft
@@ -73,7 +73,7 @@ def compared(draft: Draft, before: Finding) -> dict[str, str]:
     }
 
 
-def know_sources(draft: Draft, sources: Sequence[Source], problem: topics.Problem) -> None:
+def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Problem) -> None:
     """`builds`: the figure that the text takes from an earlier result or is set against; `sources`: the others on the subject, by name."""
     slots = draft.slots
     near = [one for one in sources if one.about(slots["O"], slots["T"])]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 
-from taskweave.backbones.scripted import known, topics, wording
+from taskweave.backbones.scripted import fields, known, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, frame, load, tidy
 from taskweave.backbones.scripted.known import Goal
@@ -51,13 +51,13 @@ class _Week:
 
     def title(self, activity: str, subject: str, field_lines: tuple[str, ...], general: tuple[str, ...]) -> str:
         """A title that no other task of the answer, and none of the recent ones, has."""
-        heads = topics.lines(load().tables["titles"].get(activity) or load().tables["titles"]["analyse"])
+        heads = fields.lines(load().tables["titles"].get(activity) or load().tables["titles"]["analyse"])
         own = topics.suited(field_lines, subject)
         title = ""
         for attempt in range(14):
             angle = self.draft.pick(own if own and self.draft.random.random() < 0.62 else general)
             head = self.draft.phrase(self.draft.pick(heads)) if attempt < 12 else self.draft.say("plain")
-            if not self.draft.fits(frame(angle)) or (attempt < 10 and topics.stems(angle) & topics.stems(head)):
+            if not self.draft.fits(frame(angle)) or (attempt < 10 and wording.stems(angle) & wording.stems(head)):
                 continue
             title = f"{head}{'' if angle.startswith(':') else ' '}{self.draft.phrase(angle)}".strip()
             if skeleton(title) not in self.taken:
@@ -98,7 +98,7 @@ def _task(
     foreign = topics.other_subjects(role, subject)
     case = topics.best_case(work, subject)
     measures = topics.measures(case, subject)
-    metrics = topics.ranked(draft.random, measures, topics.names_of(measures), subject, "", foreign)
+    metrics = topics.ranked(draft.random, measures, fields.names_of(measures), subject, "", foreign)
     problem = topics.ranked(draft.random, case.problems, case.texts, subject, "", foreign)[0]
     slots = {
         "S": subject,
@@ -122,7 +122,7 @@ def _task(
         slots |= known.incident_slots(incident)
     before = draft.slots
     draft.slots = before | slots
-    endings = topics.lines(load().tables["urgent_angles" if urgent else "angles"])
+    endings = fields.lines(load().tables["urgent_angles" if urgent else "angles"])
     title = week.title("urgent" if urgent else activity, subject, () if urgent else work.lines["angles"], endings)
     about = "respond_background" if urgent else "background_incident" if incident else "background"
     background = [draft.say(about), "" if urgent else draft.say("background_more")]

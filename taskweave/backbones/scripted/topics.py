@@ -7,141 +7,19 @@ the subject back out of a task's title; `own_subject(role, text)` finds which of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 from zlib import crc32
 
 from taskweave.backbones.scripted import wording
+from taskweave.backbones.scripted.fields import Case, Field, Metric, all_fields, general_cases, incident_cases, lines, spelled
 from taskweave.backbones.scripted.grammar import Slot, load
 from taskweave.backbones.scripted.known import Goal, Role
+from taskweave.backbones.scripted.wording import stems
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """What is wrong with some of the items, why, and what to do: phrases that belong together."""
-
-    flaw: str
-    cause: str
-    remedy: str
-    text: str  # all three
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """A kind of thing that a field looks at: plural, singular, where it comes from, words that call for it, problems."""
-
-    items: str
-    item: str
-    source: str
-    calls: frozenset[str]
-    problems: tuple[Problem, ...]
-    many: tuple[int, int]  # how many there usually are
-    texts: tuple[str, ...]  # what its problems say, one by one
-    field: str = ""  # the field of work that it belongs to; none for a general one
-    mark: frozenset[str] = frozenset()  # the stems that tell its items from those of the field's other cases
-
-    @property
-    def people(self) -> bool:
-        return self.items in _PEOPLE
-
-
-_PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Flaw:
-    """A flaw as a text puts it, the case that it is of, and the ways of putting what remedies it."""
-
-    text: str
-    case: Case
-    remedies: tuple[str, ...]
-    problem: Problem
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Metric:
-    name: str
-    unit: str
-    low: float
-    high: float
-    better: str  # lower | higher
-    tags: str = ""  # the items and subjects that it measures; none for every case of its field
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Field:
-    """One field of work, such as software or finance."""
-
-    name: str
-    titles: tuple[str, ...]
-    words: frozenset[str]
-    metrics: tuple[Metric, ...]
-    cases: tuple[Case, ...]
-    lines: Mapping[str, tuple[str, ...]]  # angles, rules, checks, outputs, aims: one phrase a line
-
-
-@lru_cache(maxsize=512)
-def lines(block: str) -> tuple[str, ...]:
-    return tuple(line.strip() for line in block.splitlines() if line.strip())
-
-
-def _singular(plural: str) -> str:
-    head, _, tail = plural.partition(" of ")
-    word = (
-        head[:-3] + "y" if head.endswith("ies") else head[:-2] if head.endswith(("sses", "xes", "ches", "shes")) else head.removesuffix("s")
-    )
-    return f"{word} of {tail}" if tail else word
-
-
-def _case(raw: Mapping[str, Any]) -> Case:
-    problems = []
-    for line in lines(raw["problems"]):
-        flaw, cause, remedy = (piece.strip() for piece in line.split("::"))
-        problems.append(Problem(flaw, cause, remedy, f"{flaw} {cause} {remedy}"))
-    items = str(raw["items"])
-    few, most = (int(number) for number in str(raw.get("many", "60-480")).split("-"))
-    return Case(
-        items,
-        str(raw.get("item") or _singular(items)),
-        str(raw["source"]),
-        frozenset(word.rstrip("s") for word in str(raw.get("for", "")).split()),
-        tuple(problems),
-        (few, most),
-        tuple(problem.text for problem in problems),
-    )
-
-
-def _metric(line: str) -> Metric:
-    name, unit, low, high, better, *tags = (piece.strip() for piece in line.split("::"))
-    return Metric(name, unit, float(low), float(high), better, " ".join(tags))
-
-
-def _cases(name: str, raw: Sequence[Mapping[str, Any]]) -> tuple[Case, ...]:
-    found = tuple(map(_case, raw))
-    heard = [stems(case.items) for case in found]
-    marks = [own - frozenset().union(*(other for other in heard if other is not own)) for own in heard]
-    return tuple(replace(case, field=name, mark=mark or own) for case, mark, own in zip(found, marks, heard, strict=True))
-
-
-@lru_cache(maxsize=1)
-def fields() -> dict[str, Field]:
-    known = {}
-    for name, raw in sorted(load().tables["fields"].items()):
-        phrases = {key: lines(value) for key, value in raw.items() if key not in ("cases", "metrics", "titles", "words")}
-        known[name] = Field(
-            name,
-            lines(raw["titles"]),
-            frozenset(str(raw["words"]).split()),
-            tuple(map(_metric, lines(raw["metrics"]))),
-            _cases(name, raw["cases"]),
-            phrases,
-        )
-    return known
 
 
 def _begins_word(key: str, text: str) -> bool:
@@ -154,16 +32,15 @@ def _begins_word(key: str, text: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=8192)
-def stems(text: str) -> frozenset[str]:
-    """The content words of a text, cut so that plural and singular, noun and verb meet."""
-    return frozenset(word.rstrip("s")[:6] for word in wording.content_words(text))
+@lru_cache(maxsize=2048)
+def _stems_of_all(texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset().union(*map(stems, texts))
 
 
 @lru_cache(maxsize=4096)
 def _wanted(own: str, near: str, others: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     wanted = stems(own)
-    return wanted, stems(near) - wanted, (frozenset().union(*map(stems, others)) if others else frozenset()) - wanted
+    return wanted, stems(near) - wanted, _stems_of_all(others) - wanted
 
 
 @lru_cache(maxsize=4096)
@@ -207,15 +84,15 @@ def field_of(role: Role) -> Field:
     """The field of work of a role: by its title, else by its subjects and skills."""
     low = f" {role.title.lower()} "
     best: tuple[int, str] | None = None
-    for name, candidate in fields().items():
+    for name, candidate in all_fields().items():
         for key in candidate.titles:
             if _begins_word(key, low) and (best is None or (-len(key), name) < best):
                 best = (-len(key), name)
     if best is not None:
-        return fields()[best[1]]
+        return all_fields()[best[1]]
     heard = [word for phrase in (*role.subjects, *role.skills) for word in wording.content_words(phrase)]
-    scores = sorted((-sum(word in candidate.words for word in heard), name) for name, candidate in fields().items())
-    return fields()[scores[0][1]] if scores[0][0] < 0 else fields()["office"]
+    scores = sorted((-sum(word in candidate.words for word in heard), name) for name, candidate in all_fields().items())
+    return all_fields()[scores[0][1]] if scores[0][0] < 0 else all_fields()["office"]
 
 
 def bears_on(goal: Goal, subject: str, role: Role) -> float:
@@ -227,7 +104,7 @@ def bears_on(goal: Goal, subject: str, role: Role) -> float:
 @lru_cache(maxsize=1024)
 def _doing(role: Role) -> frozenset[str]:
     """The stems of what a role does and can."""
-    return frozenset().union(*map(stems, (*role.responsibilities, *role.skills)))
+    return _stems_of_all((*role.responsibilities, *role.skills))
 
 
 @lru_cache(maxsize=4096)
@@ -236,20 +113,9 @@ def other_subjects(role: Role, subject: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)
-def _general() -> tuple[Case, ...]:
-    return tuple(map(_case, load().tables["general_cases"]))
-
-
-@lru_cache(maxsize=1)
-def incident_cases() -> tuple[Case, ...]:
-    """What an answer to an incident looks at, whatever happened."""
-    return tuple(map(_case, load().tables["incident_cases"]))
-
-
-@lru_cache(maxsize=1)
 def _weights() -> dict[str, float]:
     """How much a word says about which case is meant: the more cases it calls for, the less."""
-    calls = [word for known in fields().values() for case in known.cases for word in case.calls]
+    calls = [word for known in all_fields().values() for case in known.cases for word in case.calls]
     return {word: 1 / calls.count(word) ** 0.5 for word in set(calls)}
 
 
@@ -257,7 +123,7 @@ def _weights() -> dict[str, float]:
 def _callers() -> Mapping[str, tuple[tuple[int, Case], ...]]:
     """The cases of all fields with their places, by each word that calls for them."""
     found: dict[str, list[tuple[int, Case]]] = {}
-    for place, case in enumerate(case for known in fields().values() for case in known.cases):
+    for place, case in enumerate(case for known in all_fields().values() for case in known.cases):
         for word in case.calls:
             found.setdefault(word, []).append((place, case))
     return {word: tuple(cases) for word, cases in found.items()}
@@ -283,13 +149,13 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
     most = max((score for score, sure, _ in scored if sure), default=0.0)
     if most:
         return tuple(case for score, sure, case in scored if sure and score == most)
-    by_head = tuple(case for case in _general() if case.calls & head)
+    by_head = tuple(case for case in general_cases() if case.calls & head)
     if by_head:
         return by_head
     most = max((score for score, _, _ in scored), default=0.0)
     if most:
         return tuple(case for score, _, case in scored if score == most)
-    return _general()[-1:]
+    return general_cases()[-1:]
 
 
 @lru_cache(maxsize=8192)
@@ -308,7 +174,7 @@ def items_for(subject: str) -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _chance() -> frozenset[str]:
     """Stems that two texts have in common by chance: sorts of things, and words that go with any subject."""
-    return frozenset().union(*(stems(" ".join(sorted(case.calls))) for case in _general()), stems(load().tables["chance_words"]))
+    return frozenset().union(*(stems(" ".join(sorted(case.calls))) for case in general_cases()), stems(load().tables["chance_words"]))
 
 
 @lru_cache(maxsize=8192)
@@ -326,30 +192,6 @@ def related(own: str, subject: str) -> bool:
     return any(case.source == other.source or case.field == other.field for case in mine for other in theirs)
 
 
-@lru_cache(maxsize=1)
-def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
-    """Every way of putting each flaw of the banks, by its first word and its second."""
-    found: dict[str, dict[str, list[Flaw]]] = {}
-    for case in (*(case for known in fields().values() for case in known.cases), *_general(), *incident_cases()):
-        for problem in case.problems:
-            for text in _spelled(problem.flaw):
-                first, second = text.split()[:2]
-                found.setdefault(first, {}).setdefault(second, []).append(Flaw(text, case, tuple(_spelled(problem.remedy)), problem))
-    return {first: {second: tuple(flaws) for second, flaws in seconds.items()} for first, seconds in found.items()}
-
-
-def flaws_in(text: str) -> Iterator[Flaw]:
-    """The flaws of the banks that a text names, in its order."""
-    words, flaws = text.split(), _flaws()
-    if flaws.keys().isdisjoint(words):
-        return
-    for at, first in enumerate(words[:-1], 1):
-        if first in flaws:
-            for flaw in flaws[first].get(words[at], ()):
-                if flaw.text in text:
-                    yield flaw
-
-
 @lru_cache(maxsize=8192)
 def _sure(subject: str) -> tuple[Case, ...]:
     """The cases of fields that a subject calls for, of whatever field; none where it calls for a general one only."""
@@ -362,14 +204,9 @@ def measures(case: Case, subject: str) -> tuple[Metric, ...]:
     if not case.field:
         return ()
     wanted = case.mark | stems(subject)
-    fitting = [metric for metric in fields()[case.field].metrics if not metric.tags or wanted & stems(metric.tags)]
+    fitting = [metric for metric in all_fields()[case.field].metrics if not metric.tags or wanted & stems(metric.tags)]
     close = [metric for metric in fitting if stems(subject) & (stems(metric.name) | stems(metric.tags))]
     return tuple(close or fitting)
-
-
-@lru_cache(maxsize=1024)
-def names_of(metrics: tuple[Metric, ...]) -> tuple[str, ...]:
-    return tuple(metric.name for metric in metrics)
 
 
 @lru_cache(maxsize=8192)
@@ -378,52 +215,12 @@ def checks(case: Case, subject: str) -> tuple[str, ...]:
     found = []
     if case.field:
         wanted = case.mark | stems(subject)
-        for line in fields()[case.field].lines["checks"]:
+        for line in all_fields()[case.field].lines["checks"]:
             phrase, _, tags = line.partition("::")
             if not tags or wanted & stems(tags):
                 found.append(phrase.strip())
     neutral = lines(load().tables["neutral_checks"])
     return tuple(found) if len(found) > 1 else (*found, *neutral)
-
-
-def _by_longest_word(named: Iterable[tuple[str, T]]) -> Mapping[str, tuple[tuple[str, int, T], ...]]:
-    """What is found by a phrase, with the phrase and its place among all, by the longest word of the phrase."""
-    found: dict[str, list[tuple[str, int, T]]] = {}
-    for place, (phrase, value) in enumerate(named):
-        found.setdefault(max(_WORD.findall(phrase), key=len), []).append((phrase, place, value))
-    return {word: tuple(entries) for word, entries in found.items()}
-
-
-def _named(low: str, index: Mapping[str, tuple[tuple[str, int, T], ...]]) -> list[tuple[str, int, T]]:
-    """The entries whose phrase stands in a text in lower case."""
-    return [entry for word in _WORD.findall(low) if word in index for entry in index[word] if entry[0] in low]
-
-
-_WORD = re.compile(r"\w+")
-
-
-@lru_cache(maxsize=1)
-def _metrics() -> Mapping[str, tuple[tuple[str, int, Metric], ...]]:
-    """The metrics of all fields whose names cannot be meant by chance."""
-    return _by_longest_word((metric.name, metric) for known in fields().values() for metric in known.metrics if len(metric.name) > 9)
-
-
-@lru_cache(maxsize=1)
-def _sources() -> Mapping[str, tuple[tuple[str, int, Case], ...]]:
-    """The cases of all fields, by where their items come from."""
-    return _by_longest_word((case.source, case) for known in fields().values() for case in known.cases)
-
-
-def measured_in(goal: str) -> Metric | None:
-    """The metric that a goal names, of whatever field; of several the one with the longest name."""
-    named = _named(goal.lower(), _metrics())
-    return min(named, key=lambda entry: (-len(entry[0]), entry[1]))[2] if named else None
-
-
-def case_by_source(low: str, work: Field) -> Case | None:
-    """The first case whose source a text in lower case names, one of the field `work` before others."""
-    named = _named(low, _sources())
-    return min(named, key=lambda entry: (entry[2].field != work.name, entry[1]))[2] if named else None
 
 
 @lru_cache(maxsize=1)
@@ -477,28 +274,20 @@ def own_subject(subjects: Sequence[str], *texts: str) -> str | None:
 def _openings() -> tuple[str, ...]:
     """How scripted titles begin, up to their subject, longest first."""
     starts = {line.partition("{S}")[0] for block in load().tables["titles"].values() for line in lines(block)}
-    plain = {option.lower() for start in starts for option in _spelled(start)}
+    plain = {option.lower() for start in starts for option in spelled(start)}
     return tuple(sorted(plain, key=lambda s: (-len(s), s)))
-
-
-def _spelled(text: str) -> list[str]:
-    """Every reading of a text with one level of [a|b]."""
-    found = re.search(r"\[([^\]]*)\]", text)
-    if not found:
-        return [text]
-    return [out for option in found.group(1).split("|") for out in _spelled(text[: found.start()] + option + text[found.end() :])]
 
 
 @lru_cache(maxsize=1)
 def _angle_start() -> re.Pattern[str]:
     starting = [*lines(load().tables["angles"])]
-    for known in fields().values():
+    for known in all_fields().values():
         starting += known.lines.get("angles", ())
     starting = [line.partition("::")[0].strip() for line in starting]
     starting += [line.partition("{S}")[2].strip() for block in load().tables["titles"].values() for line in lines(block)]
     starts = set()
     for line in starting:
-        for reading in _spelled(line):
+        for reading in spelled(line):
             words = [re.escape(word) for word in reading.split()[:2] if "{" not in word]
             if words:
                 starts.add(" ".join(words))

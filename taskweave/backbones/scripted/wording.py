@@ -198,6 +198,12 @@ def content_words(text: str) -> list[str]:
     return [word for word in re.findall(r"[a-z][a-z0-9/-]+", text.lower()) if word not in _STOP and len(word) > 2]
 
 
+@lru_cache(maxsize=8192)
+def stems(text: str) -> frozenset[str]:
+    """The content words of a text, cut so that plural and singular, noun and verb meet."""
+    return frozenset(word.rstrip("s")[:6] for word in content_words(text))
+
+
 _STOP = frozenset(
     listed(
         """the and for with from that this into onto over under after before their its our are was were has have had not but who what

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import date
 from hashlib import blake2b
 
-from taskweave.backbones.scripted import topics
+from taskweave.backbones.scripted import fields
 
 _DAYS = 28
 
@@ -29,7 +29,7 @@ def begin(number: int) -> date:
     return date.fromordinal(number * _DAYS)
 
 
-def total(place: str, case: topics.Case, when: int) -> int:
+def total(place: str, case: fields.Case, when: int) -> int:
     """How many items of a case there are at a place in a period."""
     few, most = case.many
     usual = few + (most - few) * chance(place, case.items)
@@ -41,7 +41,7 @@ def share(place: str, flaw: str, when: int) -> float:
     return (0.08 + 0.16 * chance(place, flaw)) * (0.65 + 0.7 * chance(place, flaw, when))
 
 
-def value(place: str, metric: topics.Metric, when: int) -> float:
+def value(place: str, metric: fields.Metric, when: int) -> float:
     """What a metric reads at a place in a period."""
     usual = 0.2 + 0.6 * chance(place, metric.name)
     at = usual + 0.3 * (chance(place, metric.name, when) - 0.5)
