@@ -71,7 +71,7 @@ def findings_in(excerpt: str) -> tuple[Finding, ...]:
     """What an excerpt says that was counted, in its order, each flaw one time."""
     own = _own_words(excerpt)
     sentences = wording.sentences(own)
-    found: list[Finding] = []
+    found: list[tuple[int, Finding]] = []
     seen: set[str] = set()
     for flaw in fields.flaws_in(own):
         if flaw.text in seen:
@@ -82,8 +82,9 @@ def findings_in(excerpt: str) -> tuple[Finding, ...]:
             count, total = (int(number.replace(",", "")) for number in (*numbers, "0")[:2])
             remedy = next((way for way in flaw.remedies if any(way in sentence for sentence in sentences)), "")
             if count > 0 and (not total or count <= total):
-                found.append(Finding(flaw, count, total or _whole(own, flaw.case.items, count), remedy))
-    return tuple(with_totals(found))
+                place = own.find(telling[0]) + telling[0].find(flaw.text)
+                found.append((place, Finding(flaw, count, total or _whole(own, flaw.case.items, count), remedy)))
+    return tuple(with_totals(finding for _, finding in sorted(found, key=lambda pair: pair[0])))
 
 
 def _whole(text: str, items: str, least: int) -> int:

@@ -82,6 +82,9 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     )
     if len(authors) > 1:
         draft.know(one=authors[0], other=authors[-1], two="yes")
+    incident = bool(topics.answer_in(title))
+    if incident:
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
     know_goal(draft, inputs, about, known.bare_role(""))
     lead = leading(parts, about)
     case = lead[1].flaw.case if lead else None
@@ -96,8 +99,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         if attempt == 2 or len(parts) > 4:
             draft.know(tight="yes")
         draft.know(
-            head_line=draft.say("headline") if lead else "",
-            head_plain=draft.say("headline_plain") if lead else "",
+            head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
+            head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
             product=products.say_product(draft, case, description) if case and attempt < 9 else "",
             kept_line=products.say_condition(draft, constraint) if attempt < 6 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
@@ -105,6 +108,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             joint=_joint(draft, parts, lead) if attempt < 5 else "",
         )
         _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, max(0, len(parts) - 2) + attempt // 2)])
+        if kind == "sql":  # marks of comment and of a list would make two on a line
+            draft.know(listed=draft.slots["listed"].removeprefix("- ").replace("\n- ", " "))
 
     if case and kind == "sql":
         content = fitted(draft, partial(queries.content, draft, case, "sql_merged"), begin)

@@ -82,7 +82,12 @@ def know_told(draft: Draft) -> None:
         draft.know(found="yes")
     if slots["do1"] in said:
         draft.know(did1="yes")
-    if slots["head"] in said and slots["soon"] in said and slots["do1"] in said:
+    if (
+        slots["head"] in said
+        and slots["soon"] in said
+        and slots["do1"] in said
+        and any(word in said for word in ("ecide", "say no", "yes"))
+    ):
         draft.know(settled="yes")
     if slots["flaw2"] in said and slots["do2"] not in said:
         draft.know(left2="yes")

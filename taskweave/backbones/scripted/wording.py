@@ -33,7 +33,9 @@ _PLURAL = frozenset(listed("people criteria children men women personnel feet mi
 _OPENERS = _PREPOSITIONS | frozenset(
     listed("the a an and both each every this that these those all no most if as since when while because there our we it here")
 )
-LINKING = _PREPOSITIONS | frozenset(listed("and or the a an that so"))  # words that no phrase ends with
+LINKING = _PREPOSITIONS | frozenset(
+    listed("and or the a an that so as than when if like which who is are in on")
+)  # words that no phrase ends with
 _VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|honour|heir|8|11\b|18\b|[FHLMNRSX](?=[A-Z0-9]|\b)|[AEIO])", re.ASCII)
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m)|use|user|usab|usag|usu|util|eu|one\b|once|U[A-Z])", re.IGNORECASE)
 
