@@ -72,6 +72,7 @@ class Story:
     problems: tuple[fields.Problem, fields.Problem]
     found: tuple[Finding | None, Finding | None]
     setting: Setting
+    whole: int  # how many items there are according to an earlier part; 0 where none says so
 
 
 def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source]) -> Story:
@@ -85,17 +86,21 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
     today = wording.parse_date(inputs["date"]) or _START
     setting = Setting(f"{inputs['organization']['name']}:{place}", title, today)
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
+    whole = next((finding.total for finding in counted.values() if finding.total), 0)
     ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=2.6)
     asked = [flaw.problem for flaw in fields.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
     inherits = draft.random.random() < _INHERITED
     wanted = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked]
     first, second = list(dict.fromkeys(wanted))[:2]
-    sizes = {problem: counted[problem].count if problem in counted else count(setting, case, problem.flaw) for problem in case.problems}
-    if sizes[second] >= sizes[first]:  # a smaller one beside the flaw that was asked for, where there is one
-        second = next((problem for problem in ranked if sizes[problem] < sizes[first]), second)
-    if sizes[second] > sizes[first]:
+
+    def size(problem: fields.Problem) -> int:
+        return counted[problem].count if problem in counted else count(setting, case, problem.flaw)
+
+    if size(second) >= size(first):  # a smaller one beside the flaw that was asked for, where there is one
+        second = next((problem for problem in ranked if size(problem) < size(first)), second)
+    if size(second) > size(first):
         first, second = second, first
-    return Story(own, about, case, (first, second), (counted.get(first), counted.get(second)), setting)
+    return Story(own, about, case, (first, second), (counted.get(first), counted.get(second)), setting, whole)
 
 
 def incident_case(draft: Draft, goal: str, subject: str) -> fields.Case:
@@ -163,7 +168,7 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
     """The figures, the flaws with causes and remedies, the checks and the measure of a text."""
     task, case, own, about = inputs["task"], story.case, story.own, story.about
     first, second = story.problems
-    draft.know(**figures(draft, story.setting, case, story.problems, measures_of(draft, inputs, story, role), story.found))
+    draft.know(**figures(draft, story.setting, case, story.problems, measures_of(draft, inputs, story, role), story.found, story.whole))
     draft.know(
         O=own,
         T=about,

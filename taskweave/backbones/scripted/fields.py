@@ -171,13 +171,17 @@ def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
 
 @lru_cache(maxsize=1024)
 def flaws_in(text: str) -> tuple[Flaw, ...]:
-    """The flaws of the banks that a text names, in its order."""
-    words, flaws = text.translate(_MARKS).split(), _flaws()
+    """The flaws of the banks that a text names, about in its order."""
+    words, flaws = text.split(), _flaws()
     starts = [(first, second) for first, second in zip(words, words[1:], strict=False) if first in flaws and second in flaws[first]]
-    return tuple(flaw for first, second in dict.fromkeys(starts) for flaw in flaws[first][second] if flaw.text in text)
+    found = [flaw for first, second in dict.fromkeys(starts) for flaw in flaws[first][second] if flaw.text in text]
+    return tuple(dict.fromkeys([*found, *(flaw for flaw in _short_flaws() if flaw.text in text)]))
 
 
-_MARKS = str.maketrans(".,;:)\"'", "       ")  # what may stand at the end of a word
+@lru_cache(maxsize=1)
+def _short_flaws() -> tuple[Flaw, ...]:
+    """The flaws of two words, whose second one may stand before a full stop."""
+    return tuple(flaw for seconds in _flaws().values() for flaws in seconds.values() for flaw in flaws if flaw.text.count(" ") < 2)
 
 
 def spelled(text: str) -> list[str]:

@@ -32,6 +32,8 @@ def parts_of(raw: Sequence[Mapping[str, Json]]) -> list[Source]:
     return [replace(part, found=tuple(next(every) for _ in part.found)) for part in read]
 
 
+# Forms that take many words of their own, and how much tighter they begin.
+_LONG_FORMS = {"checklist": 4, "e-mail": 4, "sql": 4, "minutes": 2, "ticket": 2, "specification": 2, "runbook": 2}
 # How a part's line is put, from the fullest to the shortest.
 _LINES = ("part_full", "part", "part_short", "part_short", "part_least")
 
@@ -94,20 +96,23 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     references = [source(raw) for raw in inputs["references"]]
     constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
 
+    start = 2 * max(0, len(parts) - 2) + _LONG_FORMS.get(kind, 0)
+
     def begin(attempt: int) -> None:
-        """The pieces of the text, tighter ones where there are many parts and from the third try on."""
-        if attempt == 2 or len(parts) > 4:
+        """The pieces of the text: the tighter, the more parts there are, the longer the form is, and the more often it was tried."""
+        level = start + attempt
+        if level > 1:
             draft.know(tight="yes")
         draft.know(
             head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
             head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
             product=products.say_product(draft, case, description) if case and attempt < 9 else "",
-            kept_line=products.say_condition(draft, constraint) if attempt < 6 else "",
+            kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
-            used=_used(draft, references, lead, about, brief=attempt > 1),
-            joint=_joint(draft, parts, lead) if attempt < 5 else "",
+            used=_used(draft, references, lead, about, brief=level > 1),
+            joint=_joint(draft, parts, lead) if level < 7 else "",
         )
-        _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, max(0, len(parts) - 2) + attempt // 2)])
+        _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, level // 2)])
         if kind == "sql":  # marks of comment and of a list would make two on a line
             draft.know(listed=draft.slots["listed"].removeprefix("- ").replace("\n- ", " "))
 

@@ -53,7 +53,7 @@ def content(draft: Draft, case: fields.Case, reading: str = "sql_reading") -> st
     room = LONGEST - wording.words(before) - wording.words(statement) - 12  # a mark begins every line of comment
     after = _comment(tidy(shortened(draft.say(reading), room)))
     if wording.words(after) > room + 16:  # a long statement with a long payload: these two, and what it builds on
-        least = ("payload", "sources") if reading == "sql_reading" else ("listed", "decision_line", "used")
+        least = ("payload", "builds", "sources") if reading == "sql_reading" else ("listed", "decision_line", "used")
         after = _comment(tidy("\n".join(draft.slots.get(name, "") for name in least)))
     statement = "\n".join(line.rstrip(" ") for line in statement.split("\n"))
     return f"{before}\n{statement.rstrip()}\n{after}"

@@ -8,6 +8,7 @@ Knows nothing of roles, tasks or requests.
 from __future__ import annotations
 
 from datetime import date
+from functools import lru_cache
 from hashlib import blake2b
 
 from taskweave.backbones.scripted import fields
@@ -15,6 +16,7 @@ from taskweave.backbones.scripted import fields
 _DAYS = 28
 
 
+@lru_cache(maxsize=16384)
 def chance(*keys: object) -> float:
     """A number from 0 up to 1 that belongs to the keys: the same for the same ones, in every process."""
     text = ":".join(map(str, keys)).encode()
@@ -29,6 +31,7 @@ def begin(number: int) -> date:
     return date.fromordinal(number * _DAYS)
 
 
+@lru_cache(maxsize=4096)
 def total(place: str, case: fields.Case, when: int) -> int:
     """How many items of a case there are at a place in a period."""
     few, most = case.many
@@ -36,6 +39,7 @@ def total(place: str, case: fields.Case, when: int) -> int:
     return max(12, few, round(usual * (0.92 + 0.16 * chance(place, case.items, when))))
 
 
+@lru_cache(maxsize=16384)
 def share(place: str, flaw: str, when: int) -> float:
     """How many items of a place have a flaw in a period, of 1."""
     return (0.08 + 0.16 * chance(place, flaw)) * (0.65 + 0.7 * chance(place, flaw, when))
