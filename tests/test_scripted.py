@@ -1020,10 +1020,10 @@ def test_the_subject_is_read_from_the_goal_even_where_the_roles_list_was_cut() -
 
 
 def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_author() -> None:
-    people = topics.field_of(known.bare_role("HR"))
+    people = topics.homes("HR")
     case = topics.best_case(people, "webhook retry queue")
     assert (case.field, case.items) == ("software", "jobs")
-    assert topics.best_case(topics.field_of(known.bare_role("Backend Engineer")), "grievance procedure").field == "people"
+    assert topics.best_case(topics.homes("Backend Engineer"), "grievance procedure").field == "people"
     software = {metric.name for metric in fields.all_fields()["software"].metrics}
     assert {metric.name for metric in topics.measures(case, "webhook retry queue")} <= software
     unknown = topics.best_case(people, "zebra")

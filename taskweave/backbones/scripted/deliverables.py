@@ -81,8 +81,13 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
     title = str(task["title"])
     own, about = subjects_of(role, goal, title)
     work = topics.field_of(role)
-    case = named_case(work, goal, own) or topics.best_case(work, own) if not topics.answer_in(own) else incident_case(draft, goal, own)
-    place = about if case.items in topics.items_for(about) else own
+    near = topics.homes(*colleagues(inputs["organization"], role.title))
+    leads = own in role.subjects and own == about
+    if topics.answer_in(own):
+        case = incident_case(draft, goal, own)
+    else:
+        case = named_case(work, goal, own) or topics.best_case((work.name,) if own in role.subjects else near, own)
+    place = about if leads or case.items == topics.best_case(near, about).items else own
     today = wording.parse_date(inputs["date"]) or _START
     setting = Setting(f"{inputs['organization']['name']}:{place}", title, today)
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
@@ -101,6 +106,12 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
     if size(second) > size(first):
         first, second = second, first
     return Story(own, about, case, (first, second), (counted.get(first), counted.get(second)), setting, whole)
+
+
+def colleagues(organization: Mapping[str, Json], role: str) -> list[str]:
+    """The roles of the departments that have a role, itself among them."""
+    found = [str(title) for department in organization["departments"] if role in department["roles"] for title in department["roles"]]
+    return found or [role]
 
 
 def incident_case(draft: Draft, goal: str, subject: str) -> fields.Case:
@@ -140,7 +151,10 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
             draft.know(payload=f"{draft.slots['payload']}\n\n{product}", rich="yes")
         payloads.know_told(draft)
         kept = products.say_condition(draft, constraint) if attempt < 6 else ""
-        draft.know(sources=f"{kept}\n{draft.slots['sources_all' if attempt < 4 else 'sources_brief']}".strip())
+        level = "all" if attempt < 4 else "brief" if attempt < 7 else "last"
+        draft.know(sources=f"{kept}\n{draft.slots[f'sources_{level}']}".strip())
+        if level == "last":
+            draft.know(builds="")
 
     rule: str | Callable[[], str] = partial(queries.content, draft, story.case) if kind == "sql" else f"layout_{kind}"
     content = fitted(draft, rule, begin)
@@ -292,14 +306,11 @@ def headline(draft: Draft, *rules: str, told: str = "") -> str:
     return best
 
 
-def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[int], None] = lambda attempt: None) -> str:
-    """A text said until it has a good length; from the second try on with ever less of what it builds on, at last by name only."""
+def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[int], None]) -> str:
+    """A text said until it has a good length; `begin` is told before each try how many there were, to say ever less."""
     best, off = "", 10_000
     for attempt in range(12):
         draft.restart()
-        shorter = {1: "_brief", 3: "_bare", 5: "_last"}.get(attempt)
-        if shorter:
-            draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
         begin(attempt)
         if isinstance(rule, str):
             text = tidy(shortened(draft.say(rule), LONGEST))

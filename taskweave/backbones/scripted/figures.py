@@ -42,11 +42,12 @@ def figures(
 ) -> dict[str, str]:
     """Numbers and dates that agree with each other throughout one text, and with those of all texts on the same things.
 
-    Of the two problems the first is the larger.  `found` is what earlier texts of the task have counted of them, out of the `whole`: that holds.
-    Of metrics, the first is `m` and the second `o`.
+    Of the two problems the first is the larger.  `found` is what earlier texts of the task have counted of them, out of the `whole`:
+    that holds.  Of metrics, the first is `m` and the second `o`.
     """
     first, second = found
-    n = whole or (first and first.total) or (second and second.total) or world.total(setting.place, case, setting.period)
+    counted = whole or (first and first.total) or (second and second.total)
+    n = counted or world.total(setting.place, case, setting.period)
     k = first.count if first else min(max(3, count(setting, case, problems[0].flaw)), n - 2)
     k2 = second.count if second else count(setting, case, problems[1].flaw)
     k2 = min(k2, max(1, k - 1), n - k)  # the smaller group: what is said of severity goes by size

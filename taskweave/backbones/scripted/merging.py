@@ -5,6 +5,7 @@ The parts' counts, causes, remedies and dates are read out of their texts; nothi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -39,18 +40,19 @@ _LINES = ("part_full", "part", "part_short", "part_short", "part_least")
 
 
 def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | None:
-    """The largest first finding on the task's subject, else the largest of all, with the part that has it."""
+    """The largest first finding on the task's subject, else the largest of all, with the part that has it.
+
+    Where parts on the subject have counted different things, what most of them have counted is meant.
+    """
     first = [(part, finding) for part in parts for finding in part.found[:1]]
-    items = topics.items_for(about)
-    on = [pair for pair in first if pair[1].items in items and pair[0].about(about)]
-    on = (
-        on
-        or [pair for pair in first if about.lower() in pair[0].slots["dep"].lower()]
-        or [pair for pair in first if pair[1].items in items]
-    )
-    largest = max(on or first, key=lambda pair: (bool(pair[1].total), pair[1].count), default=None)
+    titled = [pair for pair in first if about.lower() in pair[0].slots["dep"].lower()]
+    on = titled or [pair for pair in first if pair[0].about(about)] or first
+    if not on:
+        return None
+    items = Counter(finding.items for _, finding in on).most_common(1)[0][0]
+    largest = max((pair for pair in on if pair[1].items == items), key=lambda pair: (bool(pair[1].total), pair[1].count))
     # where two parts have counted the same, the later count holds
-    return largest and [pair for pair in first if pair[1].flaw.problem is largest[1].flaw.problem][-1]
+    return [pair for pair in first if pair[1].flaw.problem is largest[1].flaw.problem][-1]
 
 
 def merge(inputs: Inputs, dice: Dice) -> Json:
@@ -245,18 +247,17 @@ def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Findin
     if not references:
         return ""
     said = ""
-    rest = list(references)
-    for reference in references:
-        before = next(
-            (finding for finding in reference.found if lead and finding.flaw.problem is lead[1].flaw.problem and finding.total), None
-        )
-        if before is not None and reference.about(about):
+    near = [reference for reference in references if reference.about(about)]
+    problem = lead[1].flaw.problem if lead else None
+    for reference in near:
+        before = next((finding for finding in reference.found if finding.flaw.problem is problem and finding.total), None)
+        if before is not None:
             said = local(draft, "used_then", {**reference.slots, **compared(draft, before)})
-            rest = [other for other in references if other is not reference]
+            near.remove(reference)
             break
-    near = [reference for reference in rest if reference.about(about)]
-    if brief and said:
+    if said and (brief or not near):
         return said
-    if near:
-        return f"{said} {local(draft, 'used_near', {'named': wording.join([named(other.slots) for other in near[: 1 if brief or said else 2]])})}"
-    return said or local(draft, "used_far", {"named": named(references[0].slots)})
+    if not near:
+        return local(draft, "used_far", {"named": named(references[0].slots)})
+    others = [named(other.slots) for other in near[: 1 if brief or said else 2]]
+    return f"{said} {local(draft, 'used_near', {'named': wording.join(others)})}"

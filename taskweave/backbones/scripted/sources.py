@@ -74,7 +74,10 @@ def compared(draft: Draft, before: Finding) -> dict[str, str]:
 
 
 def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Problem) -> None:
-    """`builds`: the figure that the text takes from an earlier result or is set against; `sources`: the others on the subject, by name."""
+    """`builds`: the figure that the text takes from an earlier result or is set against; `sources_all`: the others on the subject, by name.
+
+    `sources_brief` and `sources_last` are for texts that grow too long, the latter instead of `builds`.
+    """
     slots = draft.slots
     near = [one for one in sources if one.about(slots["O"], slots["T"])]
     builds, lead = "", None
@@ -97,4 +100,5 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
         told = brief = local(draft, "basis_far", {"named": named(sources[0].slots)})
     else:
         told = brief = ""
-    draft.know(builds=builds, sources_all=told, sources_brief=brief if lead is None else "")
+    last = local(draft, "basis_near", {"named": named(lead.slots)}) if lead else brief
+    draft.know(builds=builds, sources_all=told, sources_brief=brief if lead is None else "", sources_last=last)

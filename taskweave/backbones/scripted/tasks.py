@@ -96,7 +96,7 @@ def _task(
     activity = str(draft.pick(usable)) if usable else "analyse"
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role.title]
     foreign = topics.other_subjects(role, subject)
-    case = topics.best_case(work, subject)
+    case = topics.best_case((work.name,), subject)
     measures = topics.measures(case, subject)
     metrics = topics.ranked(draft.random, measures, fields.names_of(measures), subject, "", foreign)
     problem = topics.ranked(draft.random, case.problems, case.texts, subject, "", foreign)[0]

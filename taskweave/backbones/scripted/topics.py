@@ -14,9 +14,9 @@ from typing import TypeVar
 from zlib import crc32
 
 from taskweave.backbones.scripted import wording
-from taskweave.backbones.scripted.fields import Case, Field, Metric, all_fields, general_cases, incident_cases, lines, spelled
+from taskweave.backbones.scripted.fields import Case, Field, Metric, all_fields, general_cases, lines, spelled
 from taskweave.backbones.scripted.grammar import Slot, load
-from taskweave.backbones.scripted.known import Goal, Role
+from taskweave.backbones.scripted.known import Goal, Role, bare_role
 from taskweave.backbones.scripted.wording import stems
 
 T = TypeVar("T")
@@ -130,8 +130,8 @@ def _callers() -> Mapping[str, tuple[tuple[int, Case], ...]]:
 
 
 @lru_cache(maxsize=8192)
-def _called(work: str, subject: str) -> tuple[Case, ...]:
-    """The cases that a subject calls for, of whatever field; those of the field `work` first where several would do.
+def _called(works: tuple[str, ...], subject: str) -> tuple[Case, ...]:
+    """The cases that a subject calls for, of whatever field; those of the fields `works` first where several would do.
 
     Else general ones by the subject's head word, else what a single word of it calls for, else the last resort.
     """
@@ -143,9 +143,9 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
     for _, case in sorted(calling.items()):
         common = case.calls & heard
         score = sum(weights[word] * (1.6 if word in head else 1.0) for word in sorted(common))
-        close = len(common) > 1 or case.field == work
+        close = len(common) > 1 or case.field in works
         sure = close or any(weights[word] == 1 and (word in head or len(word) > 7) for word in common)
-        scored.append((score * (3.0 if case.field == work else 1.0) + (10.0 if close else 0.0), sure, case))
+        scored.append((score * (3.0 if case.field in works else 1.0) + (10.0 if close else 0.0), sure, case))
     most = max((score for score, sure, _ in scored if sure), default=0.0)
     if most:
         return tuple(case for score, sure, case in scored if sure and score == most)
@@ -159,16 +159,16 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
 
 
 @lru_cache(maxsize=8192)
-def best_case(work: Field, subject: str) -> Case:
-    """The case that suits a subject: the same for all who work on it, unless only the author's own field has one."""
-    options = _sure(subject) or _called(work.name, subject)
+def best_case(works: tuple[str, ...], subject: str) -> Case:
+    """The case that suits a subject in the fields where it may be at home: the same for all who ask with these."""
+    options = _called(works, subject)
     return options[crc32(subject.encode()) % len(options)]
 
 
-@lru_cache(maxsize=8192)
-def items_for(subject: str) -> frozenset[str]:
-    """The items of the cases that a subject calls for."""
-    return frozenset(case.items for case in (incident_cases() if answer_in(subject) else _called("", subject)))
+@lru_cache(maxsize=1024)
+def homes(*roles: str) -> tuple[str, ...]:
+    """The fields of work of some roles, by their titles."""
+    return tuple(sorted({field_of(bare_role(role)).name for role in roles}))
 
 
 @lru_cache(maxsize=1)
@@ -195,7 +195,7 @@ def related(own: str, subject: str) -> bool:
 @lru_cache(maxsize=8192)
 def _sure(subject: str) -> tuple[Case, ...]:
     """The cases of fields that a subject calls for, of whatever field; none where it calls for a general one only."""
-    return tuple(case for case in _called("", subject) if case.field)
+    return tuple(case for case in _called((), subject) if case.field)
 
 
 @lru_cache(maxsize=8192)
