@@ -148,7 +148,9 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         product = products.say_product(draft, story.case, wanted) if attempt < 9 else ""
         draft.slots.pop("rich", None)
         if product:
-            draft.know(payload=f"{draft.slots['payload']}\n\n{product}", rich="yes")
+            draft.know(payload=f"{draft.slots['payload']}\n\n{product}")
+        if product or attempt > 3:
+            draft.know(rich="yes")
         payloads.know_told(draft)
         kept = products.say_condition(draft, constraint) if attempt < 6 else ""
         level = "all" if attempt < 4 else "brief" if attempt < 7 else "last"

@@ -5,6 +5,7 @@ The parts' counts, causes, remedies and dates are read out of their texts; nothi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -174,6 +175,9 @@ def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Fi
             return
 
 
+_OWN_VOICE = re.compile(r"\b(?:I|my|me)\b")
+
+
 def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, rule: str) -> None:
     """`listed` and `ticked`: a line for each part, with a figure that no line before it has told where it has one."""
     told = [lead[1].flaw.problem] if lead else []
@@ -200,6 +204,7 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
             lines.append(local(draft, "part_same", {**part.slots, **_finding_slots(draft, first)}))
         else:
             gist = "" if part.slots["dep_kind"] == "SQL" else known.telling(part.text, 8)
+            gist = "" if _OWN_VOICE.search(gist) else gist
             lines.append(local(draft, "part_gist" if gist else "part_bare", {**part.slots, "gist": gist}))
     lines = [line.strip() for line in lines]
     draft.know(listed="\n".join(f"- {line}" for line in lines), ticked="\n".join(f"- [x] {line}" for line in lines))

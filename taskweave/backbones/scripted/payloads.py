@@ -50,7 +50,7 @@ def know_people(draft: Draft, organization: Mapping[str, Json], role: str, depen
         if title not in (role, head)
     ]
     functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), f"the {head}"]
-    people = [*others[:2], *functions, "a colleague from next door"]
+    people = [*others[:2], *functions, "a colleague"]
     draft.know(p1=people[0], p2=people[1])
     if others:
         draft.know(colleague=others[0], copy_to=wording.join(others[:2]))

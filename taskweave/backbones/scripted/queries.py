@@ -46,7 +46,9 @@ def content(draft: Draft, case: fields.Case, reading: str = "sql_reading") -> st
         t_second=pick(("second_group", "others", "group_2")),
         t_period=pick(("recent", "period", "in_question", "marked")),
     )
-    before, statement = f"{draft.say('sql_question')} {draft.say('sql_answer')}", draft.say("sql_statement")
+    question, before, statement = draft.say("sql_question"), draft.say("sql_answer"), draft.say("sql_statement")
+    if wording.words(question) + wording.words(statement) < 76:
+        before = f"{question} {before}"
     if wording.words(before) + wording.words(statement) < 100:
         before = f"{before} {draft.say('sql_table')}"
     before = _comment(tidy(before))
