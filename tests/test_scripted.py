@@ -547,7 +547,7 @@ def test_the_second_group_is_never_the_larger_one() -> None:
     for seed in range(300):
         draft = Draft(Random(seed), {})
         case = fields.incident_cases()[seed % 3]
-        setting = Setting(f"Bright Ledger:{seed}", "Review the price list", date(2026, 3, 2))
+        setting = Setting.of(f"Bright Ledger:{seed}", "Review the price list", date(2026, 3, 2))
         by_size = sorted(case.problems[seed % 4 : seed % 4 + 2], key=lambda problem: -count(setting, case, problem.flaw))
         slots = figures(draft, setting, case, by_size)
         assert 2 <= int(slots["k2"]) < int(slots["k"]) < int(slots["n"])

@@ -89,7 +89,7 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
         case = named_case(work, goal, own) or topics.best_case((work.name,) if own in role.subjects else near, own)
     place = about if leads or case.items == topics.best_case(near, about).items else own
     today = wording.parse_date(inputs["date"]) or _START
-    setting = Setting(f"{inputs['organization']['name']}:{place}", title, today)
+    setting = Setting.of(f"{inputs['organization']['name']}:{place}", title, today)
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
     whole = next((finding.total for finding in counted.values() if finding.total), 0)
     ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=2.6)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 
 from taskweave.backbones.scripted import fields, wording, world
 from taskweave.backbones.scripted.findings import Finding
@@ -18,10 +19,11 @@ class Setting:
     place: str
     task: str
     today: date
+    period: int
 
-    @property
-    def period(self) -> int:
-        return world.period(self.today)
+    @classmethod
+    def of(cls, place: str, task: str, today: date) -> Setting:
+        return cls(place, task, today, world.period(today))
 
 
 def count(setting: Setting, case: fields.Case, flaw: str, before: int = 0) -> int:
@@ -56,7 +58,9 @@ def figures(
     slots = _counts(n, k, k2) | _history(n, k, k2, n_then, k_then, k2_then) | _samples(draft, n, k)
     for name, metric in zip(("m", "o"), metrics, strict=False):
         slots |= movement(setting, metric, name)
-    return slots | dates(setting) | _odds(draft)
+    slots.update(dates(setting.task, setting.today))
+    slots.update(_odds(draft))
+    return slots
 
 
 def _counts(n: int, k: int, k2: int) -> dict[str, str]:
@@ -137,11 +141,11 @@ def _odds(draft: Draft) -> dict[str, str]:
     }
 
 
-def dates(setting: Setting) -> dict[str, str]:
+@lru_cache(maxsize=4096)
+def dates(task: str, today: date) -> Mapping[str, str]:
     """The days that a task's texts speak of: the same for all that are written in one week, and ahead of each where they should be."""
-    today, task = setting.today, setting.task
     monday = today - timedelta(days=today.weekday())
-    since = due(world.begin(setting.period), -10 - int(8 * world.chance(task, "since")))
+    since = due(world.begin(world.period(today)), -10 - int(8 * world.chance(task, "since")))
     soon = due(monday, 6 + int(4 * world.chance(task, "soon")))
     slots = {
         name: wording.day_month(day)
@@ -167,6 +171,7 @@ def dates(setting: Setting) -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=4096)
 def due(today: date, days: int) -> date:
     """The date some working days from today, or before it: never a day on which nobody is at work anywhere."""
     day = wording.working_day(today, days)

@@ -64,14 +64,14 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         about = topics.widened(about, title, *(str(part["title"]) for part in inputs["partials"]))
     today = wording.parse_date(inputs["date"]) or _START
     parts = parts_of(inputs["partials"])
-    setting = Setting(f"{organization['name']}:{about}", title, today)
+    setting = Setting.of(f"{organization['name']}:{about}", title, today)
     draft = Draft(dice.words, {}, salt=crc32(title.encode()) + today.isocalendar().week)
     last = parts[-1].slots if parts else {}
     kind = kind_of(last.get("dep_kind", "report"))
     authors = wording.unique(part.slots["dep_author"] for part in parts)
     head = head_of(organization, last.get("dep_role", ""))
     draft.know(
-        **dates(setting),
+        **dates(setting.task, today),
         O=about,
         T=about,
         task=title.rstrip("."),
