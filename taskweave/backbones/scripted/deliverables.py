@@ -75,19 +75,32 @@ class Story:
     whole: int  # how many items there are according to an earlier part; 0 where none says so
 
 
+def case_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source], own: str, about: str) -> fields.Case:
+    """What is looked at for the subject `own`.
+
+    Who does not own a subject looks at what its owner looks at, as far as the task's words or earlier results tell.
+    """
+    task, goal, work = inputs["task"], str(inputs["subtask"]["goal"]), topics.field_of(role)
+    if topics.answer_in(own):
+        chosen: fields.Case = named_case(work, goal, own) or draft.pick(fields.incident_cases())
+        return chosen
+    if named := named_case(work, goal, own):
+        return named
+    if own in role.subjects:
+        return topics.best_case((work.name,), own)
+    told = fields.case_by_source(f"{task['description']} {task['background']}".lower(), work) if own == about else None
+    seen = next((finding.flaw.case for one in sources if one.about(own) for finding in one.found[:1]), None)
+    return told or seen or topics.best_case(topics.homes(*colleagues(inputs["organization"], role.title)), own)
+
+
 def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source]) -> Story:
     """The story of a text: of the flaw that the task names, else of one that an earlier part has counted, else of one that suits."""
-    task, goal = inputs["task"], str(inputs["subtask"]["goal"])
+    task = inputs["task"]
     title = str(task["title"])
-    own, about = subjects_of(role, goal, title)
-    work = topics.field_of(role)
-    near = topics.homes(*colleagues(inputs["organization"], role.title))
-    leads = own in role.subjects and own == about
-    if topics.answer_in(own):
-        case = incident_case(draft, goal, own)
-    else:
-        case = named_case(work, goal, own) or topics.best_case((work.name,) if own in role.subjects else near, own)
-    place = about if leads or case.items == topics.best_case(near, about).items else own
+    own, about = subjects_of(role, str(inputs["subtask"]["goal"]), title)
+    case = case_of(draft, inputs, role, sources, own, about)
+    served = topics.best_case(topics.homes(*colleagues(inputs["organization"], role.title)), about)
+    place = about if own == about or case.items == served.items else own
     today = wording.parse_date(inputs["date"]) or _START
     setting = Setting.of(f"{inputs['organization']['name']}:{place}", title, today)
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
@@ -112,11 +125,6 @@ def colleagues(organization: Mapping[str, Json], role: str) -> list[str]:
     """The roles of the departments that have a role, itself among them."""
     found = [str(title) for department in organization["departments"] if role in department["roles"] for title in department["roles"]]
     return found or [role]
-
-
-def incident_case(draft: Draft, goal: str, subject: str) -> fields.Case:
-    chosen: fields.Case = named_case(topics.field_of(known.bare_role("")), goal, subject) or draft.pick(fields.incident_cases())
-    return chosen
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:

@@ -64,7 +64,7 @@ def figures(
 
 
 def _counts(n: int, k: int, k2: int) -> dict[str, str]:
-    below = max(1, k // 2)
+    below = max(2, k // 2) if k > 2 else 1
     return {
         "n": wording.number(n),
         "k": wording.number(k),

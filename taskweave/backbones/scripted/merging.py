@@ -46,8 +46,7 @@ def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | Non
     Where parts on the subject have counted different things, what most of them have counted is meant.
     """
     first = [(part, finding) for part in parts for finding in part.found[:1]]
-    titled = [pair for pair in first if about.lower() in pair[0].slots["dep"].lower()]
-    on = titled or [pair for pair in first if pair[0].about(about)] or first
+    on = [pair for pair in first if pair[0].about(about)] or first
     if not on:
         return None
     items = Counter(finding.items for _, finding in on).most_common(1)[0][0]

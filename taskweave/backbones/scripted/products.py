@@ -17,9 +17,10 @@ def _patterns(table: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @lru_cache(maxsize=4096)
 def wanted(description: str) -> str:
-    """The name of what a description asks to hand in; '' where it names nothing in particular."""
+    """The name of what a description asks to hand in, what it asks first; '' where it names nothing in particular."""
     low = description.lower()
-    return next((name for pattern, name in _patterns("products") if pattern.search(low)), "")
+    found = [(match.start(), place, name) for place, (pattern, name) in enumerate(_patterns("products")) if (match := pattern.search(low))]
+    return min(found)[2] if found else ""
 
 
 @lru_cache(maxsize=4096)
