@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from json import JSONEncoder
 from typing import Literal
 
-from taskweave.backbones.scripted import closing, decompose, deliverables, planning, tasks
+from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, tasks
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.wording import listed
 from taskweave.errors import BadInput
@@ -24,7 +24,7 @@ STEPS: Mapping[str, Answerer] = {
     "partition_week": tasks.partition_week,
     "decompose": decompose.decompose,
     "execute": deliverables.execute,
-    "merge": deliverables.merge,
+    "merge": merging.merge,
     "diagnose": closing.diagnose,
     "align": planning.align,
     "reconcile": planning.reconcile,

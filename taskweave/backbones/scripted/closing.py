@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from taskweave.backbones.scripted import known, wording
 from taskweave.backbones.scripted.dice import Dice
+from taskweave.backbones.scripted.findings import findings_in
 from taskweave.backbones.scripted.grammar import Draft, tidy
 from taskweave.backbones.scripted.planning import local, names_of, order_readings
-from taskweave.backbones.scripted.sources import borrowed
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -51,7 +51,7 @@ def diagnose(inputs: Inputs, dice: Dice) -> Json:
         by_status.setdefault(str(task["status"]), []).append(task)
     said = [count_sentence(draft, inputs["counts"])]
     for result in draft.sample(inputs["results"], 2 if unit["level"] == "week" else 1):
-        told = wording.lower_first(borrowed(str(result["excerpt"])))
+        told = next((finding.told for finding in findings_in(str(result["excerpt"]))), "")
         slots = {"result": str(result["title"]).rstrip("."), "author": str(result["author"])} | ({"told": told} if told else {})
         said.append(local(draft, "diagnose_result", slots))
     if not inputs["results"] and by_status.get("done"):

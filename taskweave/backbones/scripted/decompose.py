@@ -39,6 +39,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
     allowed = known.listed(inputs["activities"])
     draft = Draft(dice.words, {})
     subject, lead = _lead(task, list(roles.values()))
+    home = topics.field_of(roles.get(lead) or known.bare_role(lead)).name
     draft.know(T=subject)
     if task["goals"]:
         draft.know(goal=known.spaced(str(task["goals"][0])))
@@ -69,7 +70,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         served.add(mine)
         work = topics.field_of(role)
         foreign = topics.other_subjects(role, mine)
-        case = topics.best_case(draft, work, mine)
+        case = topics.best_case((work.name if own or mine != subject else home,), mine)
         measures = topics.measures(case, mine)
         measured = topics.ranked(draft.random, measures, fields.names_of(measures), mine, subject, foreign)
         slots = {"T": subject, "O": mine, "items": case.items, "source": case.source}

@@ -1,4 +1,4 @@
-"""What an agent hands in (execute) and what a composite task ends in (merge).
+"""What an agent hands in (execute).
 
 A deliverable tells one story: a case of the author's field with its figures, what is wrong, why, what to do, and what it builds on.
 """
@@ -6,18 +6,19 @@ A deliverable tells one story: a case of the author's field with its figures, wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache, partial
 from zlib import crc32
 
-from taskweave.backbones.scripted import fields, known, payloads, queries, topics, wording
+from taskweave.backbones.scripted import fields, known, payloads, products, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import due, figures, share
-from taskweave.backbones.scripted.grammar import Draft, frame, load, shortened, tidy, words_of
-from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import bears, borrowed, dependency_slots, found_in, know_dependencies, named
-from taskweave.backbones.scripted.topics import bears_on, best_case, other_subjects
+from taskweave.backbones.scripted.figures import Setting, count, figures
+from taskweave.backbones.scripted.findings import Finding
+from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy, words_of
+from taskweave.backbones.scripted.sources import Source, know_sources, source
+from taskweave.backbones.scripted.topics import bears_on, other_subjects
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -56,8 +57,74 @@ def choose_artifact(draft: Draft, artifacts: tuple[str, ...], activity: str) -> 
     return options[-1]
 
 
-_SPARE = frozenset(("metric_line", "limit", "method", "finding2", "implication", "opening", "next", "remedy2"))
+_SPARE = frozenset(("metric_line", "limit", "method", "finding2", "implication", "opening", "next", "remedy2", "second"))
 _ONCE = frozenset(("do1", "do2", "why1", "why2", "check", "check2", "m_now"))
+_INHERITED = 0.6  # how often a part goes on with the finding of the part before it where the task names none
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a text is about: the author's subject and the task's, the things counted, and two flaws of them, the larger one first."""
+
+    own: str
+    about: str
+    case: fields.Case
+    problems: tuple[fields.Problem, fields.Problem]
+    found: tuple[Finding | None, Finding | None]
+    setting: Setting
+    whole: int  # how many items there are according to an earlier part; 0 where none says so
+
+
+def case_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source], own: str, about: str) -> fields.Case:
+    """What is looked at for the subject `own`.
+
+    Who does not own a subject looks at what its owner looks at, as far as the task's words or earlier results tell.
+    """
+    task, goal, work = inputs["task"], str(inputs["subtask"]["goal"]), topics.field_of(role)
+    if topics.answer_in(own):
+        chosen: fields.Case = named_case(work, goal, own) or draft.pick(fields.incident_cases())
+        return chosen
+    if named := named_case(work, goal, own):
+        return named
+    if own in role.subjects:
+        return topics.best_case((work.name,), own)
+    told = fields.case_by_source(f"{task['description']} {task['background']}".lower(), work) if own == about else None
+    seen = next((finding.flaw.case for one in sources if one.about(own) for finding in one.found[:1]), None)
+    return told or seen or topics.best_case(topics.homes(*colleagues(inputs["organization"], role.title)), own)
+
+
+def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source]) -> Story:
+    """The story of a text: of the flaw that the task names, else of one that an earlier part has counted, else of one that suits."""
+    task = inputs["task"]
+    title = str(task["title"])
+    own, about = subjects_of(role, str(inputs["subtask"]["goal"]), title)
+    case = case_of(draft, inputs, role, sources, own, about)
+    served = topics.best_case(topics.homes(*colleagues(inputs["organization"], role.title)), about)
+    place = about if own == about or case.items == served.items else own
+    today = wording.parse_date(inputs["date"]) or _START
+    setting = Setting.of(f"{inputs['organization']['name']}:{place}", title, today)
+    counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
+    whole = next((finding.total for finding in counted.values() if finding.total), 0)
+    ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=2.6)
+    asked = [flaw.problem for flaw in fields.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
+    inherits = draft.random.random() < _INHERITED
+    wanted = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked]
+    first, second = list(dict.fromkeys(wanted))[:2]
+
+    def size(problem: fields.Problem) -> int:
+        return counted[problem].count if problem in counted else count(setting, case, problem.flaw)
+
+    if size(second) >= size(first):  # a smaller one beside the flaw that was asked for, where there is one
+        second = next((problem for problem in ranked if size(problem) < size(first)), second)
+    if size(second) > size(first):
+        first, second = second, first
+    return Story(own, about, case, (first, second), (counted.get(first), counted.get(second)), setting, whole)
+
+
+def colleagues(organization: Mapping[str, Json], role: str) -> list[str]:
+    """The roles of the departments that have a role, itself among them."""
+    found = [str(title) for department in organization["departments"] if role in department["roles"] for title in department["roles"]]
+    return found or [role]
 
 
 def execute(inputs: Inputs, dice: Dice) -> Json:
@@ -65,93 +132,120 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     today = wording.parse_date(inputs["date"]) or _START
     salt = crc32(str(author["name"]).encode()) + today.isocalendar().week  # the same author words it otherwise the week after
     draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE, salt=salt)
-    goal = str(subtask["goal"])
-    own, about = subjects_of(role, goal, str(task["title"]))
-    foreign = other_subjects(role, own)
-    work = topics.field_of(role)
-    case = named_case(work, goal, own) or best_case(draft, work, own)
-    first, second = topics.ranked(draft.random, case.problems, case.texts, own, about, foreign, spread=2.6)[:2]
-    first, second = sorted((first, second), key=lambda problem: -share(str(task["title"]), problem.flaw))
-    named = fields.measured_in(goal)
-    measures, possible = topics.measures(case, own), topics.checks(case, own)
-    metrics = topics.ranked(draft.random, measures, fields.names_of(measures), own, about, foreign)
-    if named:
-        metrics.insert(0, named)
-    checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, foreign)[:2]
+    sources = [source(raw) for raw in inputs["dependencies"]]
+    story = story_of(draft, inputs, role, sources)
     artifact = choose_artifact(draft, role.artifacts, str(subtask["activity"]))
     kind = kind_of(artifact)
-    draft.know(**figures(draft, case, (first, second), metrics[:2], today, str(task["title"])))
+    head = head_of(inputs["organization"], role.title)
+    know_author(draft, author, role, head)
+    know_story(draft, inputs, story, role)
+    know_goal(draft, inputs, f"{story.own} {story.about}", role)
+    near = [one for one in sources if one.about(story.own, story.about)]
+    payloads.know_people(draft, inputs["organization"], role.title, [one.slots for one in near], head)
+    if kind in ("minutes", "e-mail"):
+        draft.know(**{"third" if kind == "minutes" else "mail": "yes"})
+    asked = payloads.asked(str(subtask["goal"]), story.own, story.about, str(subtask["activity"]))
+    payloads.know_question(draft, asked)
+    know_sources(draft, sources, story.problems[0])
+    description, constraint = str(task.get("description") or ""), str(task.get("constraints") or "")
+    leads = topics.own_subject(role.subjects, str(task["title"])) == story.own and "incident" not in draft.slots
+    wanted = description if leads and kind != "sql" else ""
+
+    def begin(attempt: int) -> None:
+        payloads.know_payload(draft, asked)
+        product = products.say_product(draft, story.case, wanted) if attempt < 9 else ""
+        draft.slots.pop("rich", None)
+        if product:
+            draft.know(payload=f"{draft.slots['payload']}\n\n{product}")
+        if product or attempt > 3:
+            draft.know(rich="yes")
+        payloads.know_told(draft)
+        kept = products.say_condition(draft, constraint) if attempt < 6 else ""
+        level = "all" if attempt < 4 else "brief" if attempt < 7 else "last"
+        draft.know(sources=f"{kept}\n{draft.slots[f'sources_{level}']}".strip())
+        if level == "last":
+            draft.know(builds="")
+
+    rule: str | Callable[[], str] = partial(queries.content, draft, story.case) if kind == "sql" else f"layout_{kind}"
+    content = fitted(draft, rule, begin)
+    rules = [f"title_{kind}", "title", f"titled_{asked}"]
+    draft.random.shuffle(rules)
+    title = headline(draft, *rules, told=content)
+    if story.case.people:
+        title, content = (people_as_who(text, (draft.slots["flaw1"], draft.slots["flaw2"])) for text in (title, content))
+    return {"artifact": artifact, "title": title, "content": content}
+
+
+def know_author(draft: Draft, author: Mapping[str, Json], role: known.Role, head: str) -> None:
+    draft.know(
+        author=str(author["name"]),
+        first=str(author["name"]).split(" ", 1)[0],
+        role=role.title,
+        role_the=role.title if role.title.isupper() else f"the {role.title}",
+        head=head,
+        head_the=f"the {head}",
+        tag="".join(word[0] for word in role.title.split() if word[0].isalpha()).upper()[:3],
+    )
+
+
+def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> None:
+    """The figures, the flaws with causes and remedies, the checks and the measure of a text."""
+    task, case, own, about = inputs["task"], story.case, story.own, story.about
+    first, second = story.problems
+    draft.know(**figures(draft, story.setting, case, story.problems, measures_of(draft, inputs, story, role), story.found, story.whole))
     draft.know(
         O=own,
         T=about,
         items=case.items,
         item=case.item,
         source=case.source,
-        author=str(author["name"]),
-        first=str(author["name"]).split(" ", 1)[0],
-        role=role.title,
-        role_the=role.title if role.title.isupper() else f"the {role.title}",
-        step=wording.lower_first(str(subtask["goal"]).strip().rstrip(".")),
         company=str(inputs["organization"]["name"]),
-        flaw1=draft.phrase(first.flaw),
+        flaw1=story.found[0].flaw.text if story.found[0] else draft.phrase(first.flaw),
         why1=draft.phrase(first.cause),
         do1=draft.phrase(first.remedy),
-        flaw2=draft.phrase(second.flaw),
+        flaw2=story.found[1].flaw.text if story.found[1] else draft.phrase(second.flaw),
         why2=draft.phrase(second.cause),
         do2=draft.phrase(second.remedy),
         task=str(task["title"]).rstrip("."),
-        head=head_of(inputs["organization"], role.title),
-    )
-    if topics.answer_in(str(task["title"])):
-        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
-    draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
-    draft.know(**({"same": "yes"} if own == about else {"served": about}))
-    head = draft.slots["head"]
-    draft.know(
-        head_the=f"the {head}",
-        tag="".join(word[0] for word in role.title.split() if word[0].isalpha()).upper()[:3],
-        severity=draft.pick(("high", "medium", "medium", "low")),
+        severity="high" if int(draft.slots["pct"].split()[0]) > 22 else "medium" if int(draft.slots["pct"].split()[0]) > 9 else "low",
         few_number=wording.in_words(2 + int(draft.random.random() * 4)),
     )
+    draft.know(**({"same": "yes"} if own == about else {"served": about}), whom=whom(case))
+    possible = topics.checks(case, own)
+    checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, other_subjects(role, own))
+    draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
+    if topics.answer_in(str(task["title"])):
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
     if duties := role.responsibilities:
         draft.know(duty=wording.lower_first(topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")))
-    if role.skills:
-        draft.know(skill=wording.lower_first(draft.pick(role.skills)))
-    know_goal(draft, inputs, f"{own} {about}", role)
     if inputs["evidence"]:
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
-        if reading:
+        if len(wording.stems(f"{own} {about} {case.items}") & wording.stems(reading)) > 1:
             draft.know(evidence=reading)
-    if task["constraints"] and "…" not in task["constraints"] and 3 < wording.words(str(task["constraints"])) <= 20:
-        draft.know(constraint=wording.lower_first(str(task["constraints"]).strip().rstrip(".")))
-    dependencies = [dependency_slots(dependency) for dependency in inputs["dependencies"]]
-    payloads.know_people(draft, inputs["organization"], role.title, dependencies, head)
-    if kind == "minutes":
-        draft.know(third="yes")
-    asked = payloads.asked(goal, own, about, str(subtask["activity"]))
-    payloads.know_question(draft, asked)
-    excerpts = [str(dependency["excerpt"]) for dependency in inputs["dependencies"]]
-    know_dependencies(draft, dependencies, excerpts, wording.stems(f"{own} {about} {case.items} {case.item}"))
-
-    def begin() -> None:
-        payloads.know_payload(draft, asked)
-
-    rule: str | Callable[[], str] = partial(queries.content, draft, case) if kind == "sql" else f"layout_{kind}"
-    content = fitted(draft, rule, begin)
-    rules = [f"title_{kind}", "title", f"titled_{asked}"]
-    draft.random.shuffle(rules)
-    title = headline(draft, *rules, told=content)
-    if case.items in _PEOPLE:
-        title, content = (_of_people(text, draft.slots) for text in (title, content))
-    return {"artifact": artifact, "title": title, "content": content}
 
 
-_PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
+def whom(case: fields.Case) -> str:
+    """What those are called who are behind the items of a case."""
+    return str(load().tables["concerned"].get(case.field, "people"))
 
 
-def _of_people(text: str, slots: Mapping[str, str]) -> str:
-    """The text with 'who' for 'that' where items are people."""
-    for flaw in (slots["flaw1"], slots["flaw2"]):
+def measures_of(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> list[fields.Metric]:
+    """The metric that the subtask or its task names; without one, now and then one that suits, so that texts are not about two things."""
+    named = fields.measured_in(str(inputs["subtask"]["goal"])) or fields.measured_in(str(inputs["task"]["description"]))
+    if named:
+        return [named]
+    measures = topics.measures(story.case, story.own)
+    if not measures or draft.random.random() > _MEASURED:
+        return []
+    return topics.ranked(draft.random, measures, fields.names_of(measures), story.own, story.about, other_subjects(role, story.own))[:1]
+
+
+_MEASURED = 0.3  # how often a text speaks of a metric that nobody has asked for
+
+
+def people_as_who(text: str, flaws: Iterable[str]) -> str:
+    """The text with 'who' for 'that' where the flaws are of people."""
+    for flaw in flaws:
         text = text.replace(f" that {flaw}", f" who {flaw}")
     return text
 
@@ -162,6 +256,7 @@ def subjects_of(role: known.Role, goal: str, title: str) -> tuple[str, str]:
     about = topics.topic(title)
     if topics.answer_in(title):
         return about, about
+    about = topics.widened(about, title, goal)
     named = topics.own_subject(subjects, title)
     for subject in (named, about):
         if subject and (found := topics.assisting_subject(goal, subject)):
@@ -221,15 +316,12 @@ def headline(draft: Draft, *rules: str, told: str = "") -> str:
     return best
 
 
-def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None] = lambda: None) -> str:
-    """A text said until it has a good length; from the second try on with ever less of what it builds on, at last by name only."""
+def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[int], None]) -> str:
+    """A text said until it has a good length; `begin` is told before each try how many there were, to say ever less."""
     best, off = "", 10_000
     for attempt in range(12):
         draft.restart()
-        shorter = {1: "_brief", 3: "_bare", 5: "_last"}.get(attempt)
-        if shorter:
-            draft.know(**{name.removesuffix(shorter): text for name, text in draft.slots.items() if name.endswith(shorter)})
-        begin()
+        begin(attempt)
         if isinstance(rule, str):
             text = tidy(shortened(draft.say(rule), LONGEST))
             size = words_of(text)
@@ -242,93 +334,3 @@ def fitted(draft: Draft, rule: str | Callable[[], str], begin: Callable[[], None
         if miss < off:
             best, off = text, miss
     return best
-
-
-def know_common(draft: Draft, telling: Sequence[Mapping[str, str]]) -> None:
-    """Whether the findings are of the same things, which may be compared, or of different ones, which may not."""
-    seen = wording.unique(part["dep_items"] for part in telling)
-    if len(seen) > 1:
-        draft.know(apart=wording.join(seen[:3]))
-    elif len(telling) > 1:
-        draft.know(alike=seen[0])
-
-
-def merge(inputs: Inputs, dice: Dice) -> Json:
-    task = inputs["task"]
-    about = topics.topic(str(task["title"]))
-    today = wording.parse_date(inputs["date"]) or _START
-    draft = Draft(
-        dice.words,
-        {
-            "T": about,
-            "task": str(task["title"]).rstrip("."),
-            "company": str(inputs["organization"]["name"]),
-            "today": wording.day_month(today),
-            "month": wording.month(today),
-            "soon": wording.day_month(due(today, 3 + int(dice.words.random() * 4))),
-            "later": wording.day_month(due(today, 9 + int(dice.words.random() * 8))),
-        },
-    )
-    know_goal(draft, inputs, about, known.bare_role(""))
-    partials = [dependency_slots(partial) for partial in inputs["partials"]]
-    references = [dependency_slots(reference) for reference in inputs["references"][:3]]
-    for reference, raw in zip(references, inputs["references"], strict=False):
-        if bears(quote := borrowed(str(raw["excerpt"])), about):
-            reference["quote"] = quote
-    for part, raw in zip(partials, inputs["partials"], strict=True):
-        part |= found_in(str(raw["excerpt"]))
-    telling = [part for part in partials if "told" in part]
-    if telling:
-        whole = [part for part in telling if " of " in part["told"]] or telling
-        lead = draft.pick([part for part in whole if about.lower() in part["dep"].lower() or bears(part["told"], about)] or whole)
-        draft.know(fact=lead["told"], fact_author=lead["dep_author"], fact_title=lead["dep"], fact_flaw=lead["dep_flaw"])
-        draft.know(**{name: text for name, text in lead.items() if name == "do"})
-        know_common(draft, telling)
-    parts: list[str] = []
-    brief: list[str] = []
-    listed = [part for part in partials if not telling or part is not lead] or partials
-    said = {draft.slots["fact_flaw"]} if telling else set()
-    proposed = {draft.slots.get("do", "")}  # a proposal is made one time only; the first one closes the text
-    for part in listed[:5]:
-        rule = "merge_part_bare" if "told" not in part else "merge_part_same" if part["dep_flaw"] in said else "merge_part"
-        said.add(part.get("dep_flaw", ""))
-        if part.get("do", "") in proposed:
-            part = {name: text for name, text in part.items() if name != "do"}
-        proposed.add(part.get("do", ""))
-        parts.append(local(draft, rule, part, ("do",)))
-        brief.append(parts[-1] if rule == "merge_part" and len(brief) < 2 else local(draft, "merge_part_bare", part, ("do",)))
-    bare = local(draft, "parts_named", {"named": wording.join([named(part) for part in partials[:5]])}) if partials else ""
-    if references:
-        draft.know(used_brief=local(draft, "merge_used", {"named": wording.join([named(reference) for reference in references])}))
-    draft.know(
-        authors=wording.join(wording.unique(part["dep_author"] for part in partials)) or draft.slots["company"],
-        part_count=wording.in_words(len(partials)),
-        pieces="piece" if len(partials) == 1 else "pieces",
-        parts=" ".join(parts),
-        parts_brief=" ".join(brief),
-        listed="\n".join(f"- {part}" for part in parts),
-        listed_brief="\n".join(f"- {part}" for part in brief),
-        parts_bare=bare,
-        listed_bare=bare,
-        used=" ".join(local(draft, "merge_reference", reference, ("quote",)) for reference in references),
-    )
-    if len(partials) > 1:
-        draft.know(one=partials[0]["dep_author"], other=partials[-1]["dep_author"])
-        if partials[0]["dep_author"] != partials[-1]["dep_author"]:
-            draft.know(two="yes")
-    if partials:
-        case = best_case(draft, topics.field_of(known.bare_role(partials[-1]["dep_role"])), about)
-        text = " ".join(borrowed(str(raw["excerpt"])) for raw in inputs["partials"])
-        checks = tuple(check for check in topics.checks(case, about) if draft.fits(frame(check)))
-        if checks:
-            draft.know(check=draft.phrase(topics.ranked(draft.random, checks, checks, about, text, ())[0]))
-    draft.once = frozenset(("do",))
-    content = fitted(draft, "layout_merge")
-    if draft.slots.get("do", "\n") in content:
-        draft.spent.add("do")
-    for _ in range(4):
-        if wording.words(content) >= 84:
-            break
-        content = tidy(f"{content} {draft.say('merge_close')}")
-    title = headline(draft, "title_merge")
-    return {"title": title, "content": content}

@@ -42,6 +42,13 @@ class Case:
     field: str = ""  # the field of work that it belongs to; none for a general one
     mark: frozenset[str] = frozenset()  # the stems that tell its items from those of the field's other cases
 
+    @property
+    def people(self) -> bool:
+        return self.items in _PEOPLE
+
+
+_PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flaw:
@@ -50,6 +57,7 @@ class Flaw:
     text: str
     case: Case
     remedies: tuple[str, ...]
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,22 +165,23 @@ def _flaws() -> Mapping[str, Mapping[str, tuple[Flaw, ...]]]:
         for problem in case.problems:
             for text in spelled(problem.flaw):
                 first, second = text.split()[:2]
-                found.setdefault(first, {}).setdefault(second, []).append(Flaw(text, case, tuple(spelled(problem.remedy))))
+                found.setdefault(first, {}).setdefault(second, []).append(Flaw(text, case, tuple(spelled(problem.remedy)), problem))
     return {first: {second: tuple(flaws) for second, flaws in seconds.items()} for first, seconds in found.items()}
-
-
-@lru_cache(maxsize=1)
-def short_flaws() -> frozenset[str]:
-    """The flaws of two words, which `flaws_in` does not see before a full stop."""
-    return frozenset(flaw.text for seconds in _flaws().values() for flaws in seconds.values() for flaw in flaws if flaw.text.count(" ") < 2)
 
 
 @lru_cache(maxsize=1024)
 def flaws_in(text: str) -> tuple[Flaw, ...]:
-    """The flaws of the banks that a text names, in its order."""
+    """The flaws of the banks that a text names, about in its order."""
     words, flaws = text.split(), _flaws()
     starts = [(first, second) for first, second in zip(words, words[1:], strict=False) if first in flaws and second in flaws[first]]
-    return tuple(flaw for first, second in dict.fromkeys(starts) for flaw in flaws[first][second] if flaw.text in text)
+    found = [flaw for first, second in dict.fromkeys(starts) for flaw in flaws[first][second] if flaw.text in text]
+    return tuple(dict.fromkeys([*found, *(flaw for flaw in _short_flaws() if flaw.text in text)]))
+
+
+@lru_cache(maxsize=1)
+def _short_flaws() -> tuple[Flaw, ...]:
+    """The flaws of two words, whose second one may stand before a full stop."""
+    return tuple(flaw for seconds in _flaws().values() for flaws in seconds.values() for flaw in flaws if flaw.text.count(" ") < 2)
 
 
 def spelled(text: str) -> list[str]:

@@ -227,6 +227,9 @@ def kept(text: str, titles: Sequence[str], limit: int) -> list[str]:
     return found
 
 
+_MARKED = re.compile(r'[":|→]|^[-\d]')  # what no sentence has that can stand inside another
+
+
 def telling(text: str | None, low: int = 6, high: int = 24, names: Sequence[str] = ()) -> str:
     """One sentence of an earlier text that can be repeated inside another, without its full stop; '' where none fits.
 
@@ -234,7 +237,7 @@ def telling(text: str | None, low: int = 6, high: int = 24, names: Sequence[str]
     """
     for sentence in wording.sentences(text or ""):
         body = sentence.rstrip(".")
-        if low <= wording.words(body) <= high and '"' not in body and ":" not in body and not _META.search(body):
+        if low <= wording.words(body) <= high and not _MARKED.search(body) and not _META.search(body):
             return body if body.startswith(tuple(names)) else wording.lower_first(body)
     return ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from taskweave.backbones.scripted import wording
@@ -38,13 +38,19 @@ def asked(goal: str, own: str, about: str, activity: str) -> str:
     return str(load().tables["payload_of"].get(activity, "sum"))
 
 
-def know_people(draft: Draft, organization: Mapping[str, Json], role: str, dependencies: list[dict[str, str]], head: str) -> None:
+def know_people(draft: Draft, organization: Mapping[str, Json], role: str, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
     """`p1` and `p2`: two others who were involved, by name where one is known, else by function."""
     author = draft.slots["author"]
     others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
-    near = [str(title) for known in organization["departments"] if role in known["roles"] for title in known["roles"] if title != role]
+    near = [
+        str(title)
+        for known in organization["departments"]
+        if role in known["roles"]
+        for title in known["roles"]
+        if title not in (role, head)
+    ]
     functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), f"the {head}"]
-    people = [*others[:2], *functions, "a colleague from next door"]
+    people = [*others[:2], *functions, "a colleague"]
     draft.know(p1=people[0], p2=people[1])
     if others:
         draft.know(colleague=others[0], copy_to=wording.join(others[:2]))
@@ -57,14 +63,31 @@ def know_question(draft: Draft, name: str) -> None:
 
 
 def know_payload(draft: Draft, name: str) -> None:
-    """The payload in words; `found` where it has told the main finding already."""
+    """The payload in words."""
     said = draft.say(f"payload_{name}")
     if "incident" in draft.slots:
         said = f"{draft.say('answer_line')}\n{said}"
-    for key in ("payload", "found", "did1"):
-        draft.slots.pop(key, None)
     draft.know(payload=said)
-    if draft.slots["flaw1"] in said:
+
+
+def know_told(draft: Draft) -> None:
+    """What the payload has told already.
+
+    `found`: the main finding; `did1`: its remedy; `settled`: who decides, and when; `left2`: a second group without its remedy.
+    """
+    slots, said = draft.slots, draft.slots["payload"]
+    for key in ("found", "did1", "settled", "left2"):
+        slots.pop(key, None)
+    if slots["flaw1"] in said:
         draft.know(found="yes")
-    if draft.slots["do1"] in said:
+    if slots["do1"] in said:
         draft.know(did1="yes")
+    if (
+        slots["head"] in said
+        and slots["soon"] in said
+        and slots["do1"] in said
+        and any(word in said for word in ("ecide", "say no", "yes"))
+    ):
+        draft.know(settled="yes")
+    if slots["flaw2"] in said and slots["do2"] not in said:
+        draft.know(left2="yes")

@@ -26,26 +26,37 @@ def _name(phrase: str) -> str:
     return re.sub(r"[^a-z]+", "_", phrase.lower()).strip("_")
 
 
-def content(draft: Draft, case: fields.Case) -> str:
-    """A query and its reading, as the text of a deliverable."""
-    slots, pick = draft.slots, draft.pick
+def know_table(draft: Draft, case: fields.Case) -> None:
+    """The table of a case and what it holds, as they stand in a statement."""
+    slots = draft.slots
     draft.know(
         **{f"t_{name}": text for name, text in table(case).items()},
-        **{f"t_{name}": slots[name].replace(",", "") for name in ("n", "k", "k2", "rest2")},
-        **{f"t_{name}": slots[name].replace("'", "''") for name in ("flaw1", "flaw2")},
+        **{f"t_{name}": slots[name].replace(",", "") for name in ("n", "k", "k2", "rest", "rest2") if name in slots},
+        **{f"t_{name}": slots[name].replace("'", "''") for name in ("flaw1", "flaw2") if name in slots},
+    )
+
+
+def content(draft: Draft, case: fields.Case, reading: str = "sql_reading") -> str:
+    """A query and its reading, as the text of a deliverable."""
+    pick = draft.pick
+    know_table(draft, case)
+    draft.know(
         t_all=pick(("total", "counted", "all_rows", "n")),
         t_first=pick(("first_group", "affected", "hits", "group_1")),
         t_second=pick(("second_group", "others", "group_2")),
         t_period=pick(("recent", "period", "in_question", "marked")),
     )
-    before, statement = draft.say("sql_question"), draft.say("sql_statement")
+    question, before, statement = draft.say("sql_question"), draft.say("sql_answer"), draft.say("sql_statement")
+    if wording.words(question) + wording.words(statement) < 76:
+        before = f"{question} {before}"
     if wording.words(before) + wording.words(statement) < 100:
         before = f"{before} {draft.say('sql_table')}"
     before = _comment(tidy(before))
     room = LONGEST - wording.words(before) - wording.words(statement) - 12  # a mark begins every line of comment
-    after = _comment(tidy(shortened(draft.say("sql_reading"), room)))
+    after = _comment(tidy(shortened(draft.say(reading), room)))
     if wording.words(after) > room + 16:  # a long statement with a long payload: these two, and what it builds on
-        after = _comment(tidy(f"{draft.slots['payload']}\n{draft.slots.get('sources', '')}"))
+        least = ("payload", "builds", "sources") if reading == "sql_reading" else ("listed", "decision_line", "used")
+        after = _comment(tidy("\n".join(draft.slots.get(name, "") for name in least)))
     statement = "\n".join(line.rstrip(" ") for line in statement.split("\n"))
     return f"{before}\n{statement.rstrip()}\n{after}"
 

@@ -1,224 +1,40 @@
-"""What a text builds on: the slots of a dependency, a sentence worth repeating out of its excerpt, and the sentences that name them.
+"""What a text builds on: the slots of an earlier result, and the sentences that name it with the figure taken from it.
 
-`borrowed` looks for a finding that stands on its own: a count of things that have a known flaw.  Method, targets and readings are none.
+Only results that share the subject or the fault are told of; where there is none, one is named without a word on what it was good for.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from taskweave.backbones.scripted import fields, topics, wording
+from taskweave.backbones.scripted.figures import percent
+from taskweave.backbones.scripted.findings import Finding, findings_in
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.records import Json
 
-_LABEL = re.compile(r"^(?:[-*>#] |-- |\[.\] |(?:R|Case )\d+[.:]? |\d+[.:] |[A-ZÀ-Þ][A-Za-zÀ-ÿ' -]{1,60}: |[A-Z][a-z]{2,12}\. )+")
-_CITED = re.compile(r"(?:\s*\([^()]*\)|, as [A-ZÀ-Þ][^,]* found)\s*(?=[.]?$)|^As [A-ZÀ-Þ][^,]{2,40} established, ")
-_HEADS = (
-    "From:",
-    "To:",
-    "Cc:",
-    "Subject:",
-    "Dear",
-    "Hello",
-    "Ref",
-    "Reporter",
-    "Present",
-    "Attendees",
-    "Minutes",
-    "Meeting",
-    "When:",
-    "Time needed",
-    "Measure",
-    "Effect",
-    "- Effect",
-    "- Cost",
-    "- Second point",
-    "Aim:",
-    "What we want",
-    "Related",
-    "Open",
-    "Result -",
-    "Used",
-    "Also used",
-    "Done when",
-)
-_FIGURE = re.compile(r"\b\d[\d,.]*\b(?! (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))")
-_DIGIT = re.compile(r"\d")
-# What comes before a flaw where it is counted: '31 of the 400 requests', '48 screens that', '12 % of the accounts'.
-_COUNTED = re.compile(
-    r"(?:^|\b(?:and|that|are|were|found|is|of|in|group|save|see|saw|on)\W+)"
-    r"\d[\d,]*(?: %)?(?: of (?:the |our |all )?\d[\d,]*)?(?: [\w'-]+){0,5} ?$"
-)
-_AIMED = re.compile(
-    r"\b(?:at most|at least|fewer|expect\w*|target|aim\w*|would|should|will|until|no more|instead of|beginning|none|nobody)\b"
-    r"|\bby (?:hand|\d)|→|\||_",
-    re.IGNORECASE,
-)
-# What a sentence says, in lower case, that states an aim or a limit, whose figures were not counted.
-_LIMIT_START = re.compile(r"(?:[-*>#] )*(?:what we want|aims?\b|target|limit|done when|measure|expected)")
-_LIMIT_HINTS = ("at most", "at least", "fewer", "no more than", "expect", "target", "aim", "goal", "would", "should", "until", "by ", "→")
-_LIMIT = re.compile(r"\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→")
-_AIMS = ("What we want", "Aim", "Target")
-_AIM_HEAD = re.compile(rf"^((?:#+ )?(?:{'|'.join(_AIMS)})[^\n.\d]*)\n+", re.MULTILINE)
-_SPACES = re.compile(r" {2,}")
-_PART = re.compile(r"\d of (?:the |our )?\d")
-_LEAN_START = re.compile(
-    r"(?:Here|This|These|It|They|For these|In their|Among|If|To|By|On|We expect|As|Who|My|Each|Every|Asked|Case)\b"
-    r"|(?:Repeat|Take|Pick|Open|Filter|Compare|Note|Look|Do|Follow|Use|Start|Send|Stop|Save|Tell|Confirm|Read)\b"
-    r"|(?:Then|Next|Before|After|Owners|Period|Dates|Since|First|Second|Changed|Exercise|Question|Excluded|In|Our|Belongs|Handed|Q|A)\b"
-    r"|\d[\d,]* (?!of |open |new |people |search |page |form |test |merge |budget |restore |work )\w*[^s\W] "
-)
-_LEAN = re.compile(
-    r"\b(?:(?:of (?:them|these)|I|my|me|below|above|came with|set aside|no basis|rely on|tried|means|expecting|followed the)\b"
-    r"|(?:asked for|stay|should|all the same|pattern|would|this time|next month|in all|Done|LIMIT|fall short|took|label)\b"
-    r"|(?:two lists|to be the whole|yielded|Without|lines?|had counted|fit for use|loses?|goes? from)\b"
-    r"|missing \d|shows? \d|these \d|(?<!of )the \d)"
-    r"|\d{4}-\d\d|, \d[\d,]* \w+ from\b|;|, so look\b"
-    r"|^(?:Leave|Apart|There is also|We also|Not to be|Separate|Smaller in|Less frequent|The rest)\b"
-)
-_QUOTED = re.compile(r'"[^"]*(?:"|$)')
-_THIN = re.compile(
-    r"\b(?:(?:period|basis|figures come|pass(?:es)?|passed|sorted|samples?|labelled|hours went|pieces?|contributions?|result|outcome)\b"
-    r"|(?:goal|task|annex|opinions|nobody|asked|not tested|before that|count over|by hand|told on|in person|taken from)\b"
-    r"|be drawn again\b|read:)",
-    re.IGNORECASE,
-)
+_NEAR_TOP = 200  # characters at the beginning of a text that say what it is about
 
 
-_SHORTEST, _LONGEST = 5, 24  # words of a sentence that is worth repeating
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An earlier result: how it is named, what it has counted, and its text as far as it is known."""
+
+    slots: Mapping[str, str]
+    found: tuple[Finding, ...]
+    text: str
+    part: bool  # of a task whose other parts are being written, rather than what a task ended in
+
+    def about(self, *subjects: str) -> bool:
+        return any(on_subject(self.slots["dep"], self.text, subject) for subject in subjects)
 
 
-@lru_cache(maxsize=2048)
-def borrowed(excerpt: str) -> str:
-    """A sentence worth repeating out of an excerpt, a finding with figures where there is one; '' where none stands on its own."""
-    best, most = "", 2
-    prose = excerpt.replace("\n-- ", " ")
-    flaws = fields.short_flaws().union(flaw.text for flaw in fields.flaws_in(prose))
-    for sentence in wording.sentences(prose):
-        if any(map(sentence.__contains__, flaws)):
-            text, score = _finding(sentence)
-            if score > most and (score := score - _against(text)) > most:
-                best, most = text, score
-    return best
-
-
-@lru_cache(maxsize=8192)
-def _finding(sentence: str) -> tuple[str, int]:
-    """A sentence as it may be repeated, and how much there is in it: 0 where it is no finding with figures."""
-    if not _DIGIT.search(sentence) or _is_marked(sentence):
-        return "", 0
-    text = _CITED.sub("", _LABEL.sub("", sentence)).strip()
-    text = wording.upper_first(text.rstrip(".;:, "))
-    if not _SHORTEST <= wording.words(text) <= _LONGEST or text.count("(") != text.count(")") or ": " in text:
-        return "", 0
-    flaw = next(iter(fields.flaws_in(text)), None)
-    before = text.partition(flaw.text)[0] if flaw else ""
-    if flaw is None or flaw.case.items not in before or not _COUNTED.search(before) or _AIMED.search(text):
-        return "", 0
-    figures = len(_FIGURE.findall(text))
-    if not figures:
-        return "", 0
-    return text, 2 + 2 * min(figures, 3) + (" that " in text) + bool(_PART.search(text))
-
-
-@lru_cache(maxsize=4096)
-def _against(text: str) -> int:
-    """What speaks against repeating a finding: that it leans on others, or says little."""
-    return 8 * bool(_LEAN_START.match(text) or _LEAN.search(text)) + 3 * bool(_THIN.search(text))
-
-
-def _is_marked(sentence: str) -> bool:
-    """Whether a sentence is a row, a heading, a quotation or a statement rather than prose."""
-    return (
-        '"' in sentence
-        or "@" in sentence
-        or " | " in sentence
-        or "→" in sentence
-        or "'" in sentence.replace("'s ", " ")
-        or sentence.startswith(_HEADS)
-        or "SELECT" in sentence
-    )
-
-
-_NUMBER = r"(\d[\d,]*\d|\d)"
-_WHOLE = rf"{_NUMBER},? (?:out )?of (?:the |our |all )?{_NUMBER},?"
-_NUMBER_LAST = re.compile(rf"{_NUMBER} \Z")
-_WHOLE_LAST = re.compile(rf"{_WHOLE} \Z")
-_OUT_OF_LAST = re.compile(rf"{_NUMBER} ([^\d,]+), out of {_NUMBER}, \Z")
-_WHOLE_NEXT = re.compile(rf"(?:: | \| |, ){_WHOLE}")
-_NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
-
-
-@lru_cache(maxsize=1024)
-def found_in(excerpt: str) -> Mapping[str, str]:
-    """What an excerpt says that was counted: `told` ('31 of 400 requests time out'), its `dep_items`, and the remedy `do` it names."""
-    own = _own_words(excerpt)
-    sentences, flaws = wording.sentences(own), fields.flaws_in(own)
-    holding = [sentence for sentence in sentences if any(flaw.text in sentence for flaw in flaws)]
-    telling = [sentence for sentence in holding if not _is_limit(sentence)]
-    for flaw in flaws if len(telling) == len(holding) else fields.flaws_in(" ".join(telling)):
-        if numbers := _counted([sentence for sentence in telling if flaw.text in sentence], flaw):
-            told = {
-                "told": f"{' of '.join(numbers)} {flaw.case.items} {flaw.text}",
-                "dep_items": flaw.case.items,
-                "dep_flaw": flaw.text,
-            }
-            named = (way for way in flaw.remedies if any(way in sentence and not _is_limit(sentence) for sentence in sentences))
-            do = next(named, "")
-            return told | ({"do": do} if do else {})
-    return {}
-
-
-def _own_words(excerpt: str) -> str:
-    """An excerpt without what it quotes, which is another's, and with its headings of aims before what stands under them."""
-    text = excerpt.replace("\n-- ", " ")
-    if '"' in text:
-        text = _SPACES.sub(" ", _QUOTED.sub("", text))
-    return _AIM_HEAD.sub(r"\1: ", text) if any(map(text.__contains__, _AIMS)) else text
-
-
-def _counted(sentences: Sequence[str], flaw: fields.Flaw) -> tuple[str, ...]:
-    """How many items have a flaw, and of how many where that is said: by the first of five ways of saying so that is found."""
-    items, size = flaw.case.items, len(flaw.text)
-    places = [(text, at, _without(text, at, "that ", "who ")) for text in sentences for at in _places(text, flaw.text)]
-    counts = [(text, at, head, _without(text, head, f"{items} ")) for text, at, head in places]
-    for text, _, _, start in counts:  # 31 of the 400 requests that time out
-        if found := _WHOLE_LAST.search(text, 0, start):
-            return found.groups()
-    for text, at, _, _ in counts:  # 31 requests, out of 400, time out
-        if (found := _OUT_OF_LAST.search(text, 0, at)) and found.group(2) == items:
-            return found.group(1, 3)
-    for text, at, _, _ in counts:  # time out: 31 of 400
-        if found := _WHOLE_NEXT.match(text, at + size):
-            return found.groups()
-    for text, _, head, start in counts:  # 31 requests that time out
-        if start < head and (found := _NUMBER_LAST.search(text, 0, start)):
-            return found.groups()
-    for text, at, head, start in counts:  # requests that time out: 31
-        if start < head and (found := _NUMBER_NEXT.match(text, at + size)):
-            return found.groups()
-    return ()
-
-
-def _places(text: str, wanted: str) -> Iterator[int]:
-    at = text.find(wanted)
-    while at >= 0:
-        yield at
-        at = text.find(wanted, at + 1)
-
-
-def _without(text: str, end: int, *tails: str) -> int:
-    """Where the text up to `end` ends without one of the tails."""
-    return next((end - len(tail) for tail in tails if text.endswith(tail, 0, end)), end)
-
-
-@lru_cache(maxsize=8192)
-def _is_limit(sentence: str) -> bool:
-    low = sentence.lower()
-    return bool(_LIMIT_START.match(low) or (any(map(low.__contains__, _LIMIT_HINTS)) and _LIMIT.search(low)))
+def source(raw: Mapping[str, Json]) -> Source:
+    text = str(raw["excerpt"])
+    last = str(raw.get("id") or "").rpartition("/")[2]
+    return Source(dependency_slots(raw), findings_in(text), text, last[:1] == "s" and last[1:].isdigit())
 
 
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
@@ -230,7 +46,6 @@ def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
     }
     slots["dep_role_the"] = slots["dep_role"] if slots["dep_role"].isupper() else f"the {slots['dep_role']}"
     slots["dep_kind_low"] = "query" if slots["dep_kind"] == "SQL" else wording.lower_first(slots["dep_kind"])
-    slots["dep_first"] = slots["dep_author"].split(" ", 1)[0]
     return slots
 
 
@@ -238,65 +53,52 @@ def named(slots: Mapping[str, str]) -> str:
     return f"'{slots['dep']}' by {slots['dep_author']}"
 
 
-def know_dependencies(draft: Draft, dependencies: Sequence[Mapping[str, str]], excerpts: Sequence[str], wanted: frozenset[str]) -> None:
-    """`builds`: what the text takes from earlier results, in their own words only where these bear on it; `sources`: the others, by name.
+def on_subject(title: str, text: str, subject: str) -> bool:
+    """Whether a result is about a subject: its title names it, or the beginning of its text does."""
+    if topics.answer_in(subject) == subject:
+        subject = subject.partition(' to "')[2].rstrip('"')
+    wanted = subject.lower()
+    return wanted in title.lower() or wanted in text[:_NEAR_TOP].lower()
 
-    `wanted` are the stems of what the text is about.  A figure for the same fault is set against today's.
+
+def compared(draft: Draft, before: Finding) -> dict[str, str]:
+    """An earlier count beside the one of the text (`k` of `n`): by their shares, not their counts."""
+    then = round(100 * before.rate)
+    now = int(draft.slots["pct"].split()[0])
+    return {
+        "then": wording.number(before.count),
+        "then_of": wording.number(before.total),
+        "then_pct": percent(before.count, before.total),
+        "than": "a larger share" if now > then else "a smaller share" if now < then else "the same share",
+    }
+
+
+def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Problem) -> None:
+    """`builds`: the figure that the text takes from an earlier result or is set against; `sources_all`: the others on the subject, by name.
+
+    `sources_brief` and `sources_last` are for texts that grow too long, the latter instead of `builds`.
     """
-    known = draft.slots.copy()
-    draft.know(builds="", sources="")
-    first = dependencies[:3]
-    quotes = ((at, borrowed(excerpt)) for at, excerpt in enumerate(excerpts[:3]))
-    place, quote = next((found for found in quotes if _bears(found[1], known)), (None, ""))
-    lead = None if place is None else {**first[place], "quote": quote}
-    if lead is not None:
-        then = _count_of(quote, known["items"], known["flaw1"])
-        now, before = (int(text.replace(",", "") or "0") for text in (known["k"], then))
-        if then and now != before:
-            moved = {"fell" if now < before else "rose": "yes"}
-            draft.know(builds=local(draft, "then_now", {**lead, **moved, "then": then}))
-        else:
-            draft.know(builds=local(draft, "basis_own" if lead["dep_author"] == known["author"] else "basis", lead))
-    evidence = draft.say("evidence_line") if len(wanted & wording.stems(known.get("evidence", ""))) > 1 else ""
-    if evidence:
-        draft.know(builds=f"{draft.slots['builds']} {evidence}".strip())
-    rest = [slots for at, slots in enumerate(first) if at != place]
+    slots = draft.slots
+    near = [one for one in sources if one.about(slots["O"], slots["T"])]
+    builds, lead = "", None
+    for one in near:
+        before = next((finding for finding in one.found if finding.flaw.problem is problem and finding.total), None)
+        other = next((finding for finding in one.found if finding.items == slots["items"]), None)
+        if before is not None:
+            same = f"{wording.number(before.count)} {wording.number(before.total)}" == f"{slots['k']} {slots['n']}"
+            builds = local(draft, "basis_same" if same else "basis_then", {**one.slots, **compared(draft, before)})
+        elif other is not None:
+            builds = local(draft, "basis_other", {**one.slots, "told": other.told})
+        if builds:
+            lead = one
+            break
+    rest = [one for one in near if one is not lead]
     if rest:
-        named_so = [f"{named(slots)} ({_read_for(draft, slots, wanted)})" if at < 2 else named(slots) for at, slots in enumerate(rest)]
-        draft.know(sources=local(draft, "basis_bare", {"named": wording.join(named_so)}))
-        draft.know(sources_brief=local(draft, "basis_bare", {"named": wording.join([named(slots) for slots in rest[:2]])}))
-    draft.know(builds_bare=draft.slots["builds"] if lead is None or not evidence else draft.slots["builds"].removesuffix(evidence).strip())
-    if lead is None and rest:
-        draft.know(sources_last=local(draft, "basis_bare", {"named": named(rest[0])}))
-    elif lead is not None:
-        every = wording.join([named(slots) for slots in [lead, *rest][:2]])
-        draft.know(builds_last="", sources_last=local(draft, "basis_bare", {"named": every}))
-
-
-def bears(quote: str, *subjects: str) -> bool:
-    """Whether a finding is about one of the subjects: by more than a word that any two texts have in common."""
-    heard = wording.stems(quote)
-    named = [subject.partition(' to "')[2] if topics.answer_in(subject) == subject else subject for subject in subjects]
-    return any(topics.telling_stems(subject) & heard or len(wording.stems(subject) & heard) > 1 for subject in named)
-
-
-def _bears(quote: str, known: Mapping[str, str]) -> bool:
-    """Whether a dependency's finding is about what the text is about; last-resort cases say nothing about anything else."""
-    if not quote or topics.is_last_resort_in(quote):
-        return False
-    return f" {known['items']} " in quote or bears(quote, known["O"], known["T"])
-
-
-def _read_for(draft: Draft, slots: Mapping[str, str], wanted: frozenset[str]) -> str:
-    return draft.say("read_near" if wanted & wording.stems(slots["dep"]) else "read_far")
-
-
-_COUNT_LAST = re.compile(r"(\d[\d,]*)(?: of (?:the |our )?\d[\d,]*)? \Z")
-
-
-def _count_of(quote: str, items: str, flaw: str) -> str:
-    """How many items have the flaw, according to a quote; '' where it does not say."""
-    at = quote.find(flaw)
-    end = _without(quote, _without(quote, at, "that "), f"{items} ")
-    found = _COUNT_LAST.search(quote, 0, end) if at > 0 else None
-    return found.group(1) if found else ""
+        told = local(draft, "basis_near", {"named": wording.join([named(one.slots) for one in rest[:2]])})
+        brief = local(draft, "basis_near", {"named": named(rest[0].slots)})
+    elif lead is None and sources:
+        told = brief = local(draft, "basis_far", {"named": named(sources[0].slots)})
+    else:
+        told = brief = ""
+    last = local(draft, "basis_near", {"named": named(lead.slots)}) if lead else brief
+    draft.know(builds=builds, sources_all=told, sources_brief=brief if lead is None else "", sources_last=last)

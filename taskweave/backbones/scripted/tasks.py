@@ -96,7 +96,7 @@ def _task(
     activity = str(draft.pick(usable)) if usable else "analyse"
     others = [str(shape["role"]) for shape in slot["roles"] if shape["role"] != role.title]
     foreign = topics.other_subjects(role, subject)
-    case = topics.best_case(draft, work, subject)
+    case = topics.best_case((work.name,), subject)
     measures = topics.measures(case, subject)
     metrics = topics.ranked(draft.random, measures, fields.names_of(measures), subject, "", foreign)
     problem = topics.ranked(draft.random, case.problems, case.texts, subject, "", foreign)[0]
@@ -127,9 +127,10 @@ def _task(
     about = "respond_background" if urgent else "background_incident" if incident else "background"
     background = [draft.say(about), "" if urgent else draft.say("background_more")]
     outputs = [line for line in topics.suited(work.lines["outputs"], subject) if draft.fits(frame(line))]
+    described = draft.say("respond_describe" if urgent else f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe")
     description = [
-        draft.say("respond_describe" if urgent else f"describe_{activity}" if draft.has(f"describe_{activity}") else "describe"),
         draft.phrase(draft.pick(outputs)) if outputs and not urgent and draft.random.random() < 0.75 else "",
+        described,
         draft.say("describe_others") if others else "",
     ]
     ruled = not urgent and draft.random.random() < 0.5

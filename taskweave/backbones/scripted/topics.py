@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from typing import TypeVar
+from zlib import crc32
 
 from taskweave.backbones.scripted import wording
-from taskweave.backbones.scripted.fields import Case, Field, Metric, all_fields, general_cases, incident_cases, lines, spelled
-from taskweave.backbones.scripted.grammar import Draft, Slot, load
-from taskweave.backbones.scripted.known import Goal, Role
+from taskweave.backbones.scripted.fields import Case, Field, Metric, all_fields, general_cases, lines, spelled
+from taskweave.backbones.scripted.grammar import Slot, load
+from taskweave.backbones.scripted.known import Goal, Role, bare_role
 from taskweave.backbones.scripted.wording import stems
 
 T = TypeVar("T")
@@ -129,8 +130,8 @@ def _callers() -> Mapping[str, tuple[tuple[int, Case], ...]]:
 
 
 @lru_cache(maxsize=8192)
-def _called(work: str, subject: str) -> tuple[Case, ...]:
-    """The cases that a subject calls for, of whatever field; those of the field `work` first where several would do.
+def _called(works: tuple[str, ...], subject: str) -> tuple[Case, ...]:
+    """The cases that a subject calls for, of whatever field; those of the fields `works` first where several would do.
 
     Else general ones by the subject's head word, else what a single word of it calls for, else the last resort.
     """
@@ -142,9 +143,9 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
     for _, case in sorted(calling.items()):
         common = case.calls & heard
         score = sum(weights[word] * (1.6 if word in head else 1.0) for word in sorted(common))
-        close = len(common) > 1 or case.field == work
+        close = len(common) > 1 or case.field in works
         sure = close or any(weights[word] == 1 and (word in head or len(word) > 7) for word in common)
-        scored.append((score * (3.0 if case.field == work else 1.0) + (10.0 if close else 0.0), sure, case))
+        scored.append((score * (3.0 if case.field in works else 1.0) + (10.0 if close else 0.0), sure, case))
     most = max((score for score, sure, _ in scored if sure), default=0.0)
     if most:
         return tuple(case for score, sure, case in scored if sure and score == most)
@@ -157,15 +158,17 @@ def _called(work: str, subject: str) -> tuple[Case, ...]:
     return general_cases()[-1:]
 
 
-def best_case(draft: Draft, work: Field, subject: str) -> Case:
-    """A case that suits the subject."""
-    chosen: Case = draft.pick(incident_cases() if answer_in(subject) else _called(work.name, subject))
-    return chosen
+@lru_cache(maxsize=8192)
+def best_case(works: tuple[str, ...], subject: str) -> Case:
+    """The case that suits a subject in the fields where it may be at home: the same for all who ask with these."""
+    options = _called(works, subject)
+    return options[crc32(subject.encode()) % len(options)]
 
 
-def is_last_resort_in(text: str) -> bool:
-    """Whether a text speaks of the items of the case for subjects that call for none."""
-    return general_cases()[-1].items in text
+@lru_cache(maxsize=1024)
+def homes(*roles: str) -> tuple[str, ...]:
+    """The fields of work of some roles, by their titles."""
+    return tuple(sorted({field_of(bare_role(role)).name for role in roles}))
 
 
 @lru_cache(maxsize=1)
@@ -192,7 +195,7 @@ def related(own: str, subject: str) -> bool:
 @lru_cache(maxsize=8192)
 def _sure(subject: str) -> tuple[Case, ...]:
     """The cases of fields that a subject calls for, of whatever field; none where it calls for a general one only."""
-    return tuple(case for case in _called("", subject) if case.field)
+    return tuple(case for case in _called((), subject) if case.field)
 
 
 @lru_cache(maxsize=8192)
@@ -318,6 +321,21 @@ def topic(title: str) -> str:
     if len(words) > 1 and sum(word[:1].isupper() for word in words) > len(words) / 2:  # a title in capitals, as models like them
         words = [wording.lower_first(word) for word in words]
     return wording.lower_first(" ".join(words)) or wording.lower_first(title)
+
+
+def widened(subject: str, title: str, *others: str) -> str:
+    """A subject read out of a title, with the words that follow it there as long as another text about it has them too."""
+    low = title.lower().replace("_", " ")
+    at = low.find(subject.lower())
+    if at < 0:
+        return subject
+    found = subject
+    for word in title[at + len(subject) :].split():
+        longer = f"{found} {word}".rstrip(",.:;")
+        if not any(longer.lower() in other.lower() for other in others):
+            break
+        found = longer
+    return found if found.split()[-1].lower() not in wording.LINKING else subject
 
 
 _ANSWER = re.compile(r'\b(?:answer|response|reply|exposure) to "[^"]+"')

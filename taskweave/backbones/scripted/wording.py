@@ -33,6 +33,9 @@ _PLURAL = frozenset(listed("people criteria children men women personnel feet mi
 _OPENERS = _PREPOSITIONS | frozenset(
     listed("the a an and both each every this that these those all no most if as since when while because there our we it here")
 )
+LINKING = _PREPOSITIONS | frozenset(
+    listed("and or the a an that so as than when if like which who is are in on")
+)  # words that no phrase ends with
 _VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|honour|heir|8|11\b|18\b|[FHLMNRSX](?=[A-Z0-9]|\b)|[AEIO])", re.ASCII)
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m)|use|user|usab|usag|usu|util|eu|one\b|once|U[A-Z])", re.IGNORECASE)
 
@@ -144,6 +147,20 @@ def working_day(start: date, days: int) -> date:
 
 def day_month(day: date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]}"
+
+
+def parse_day_month(text: str, near: date) -> date | None:
+    """'3 March' as the date nearest to another one; None where it is none."""
+    day, _, month = text.partition(" ")
+    if not day.isdigit() or month not in _MONTHS:
+        return None
+    found = []
+    for year in (near.year - 1, near.year, near.year + 1):
+        try:
+            found.append(date(year, _MONTHS.index(month) + 1, int(day)))
+        except ValueError:
+            continue
+    return min(found, key=lambda other: abs((other - near).days), default=None)
 
 
 def weekday(day: date) -> str:

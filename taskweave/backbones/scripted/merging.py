@@ -1,0 +1,267 @@
+"""What a composite task ends in (merge): one finding on its subject, what each part adds to it, and one decision.
+
+The parts' counts, causes, remedies and dates are read out of their texts; nothing is counted that no part has counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from zlib import crc32
+
+from taskweave.backbones.scripted import known, products, queries, topics, wording
+from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, whom
+from taskweave.backbones.scripted.dice import Dice
+from taskweave.backbones.scripted.figures import Setting, dates, due, figures
+from taskweave.backbones.scripted.findings import Finding, decided_by, steps_in, with_totals
+from taskweave.backbones.scripted.grammar import Draft
+from taskweave.backbones.scripted.planning import local
+from taskweave.backbones.scripted.sources import Source, compared, named, source
+from taskweave.records import Json
+
+Inputs = Mapping[str, Json]
+_START = date(2026, 1, 5)
+
+
+def parts_of(raw: Sequence[Mapping[str, Json]]) -> list[Source]:
+    """The parts, each count with the total of its list where any part of the task gives it."""
+    read = [source(part) for part in raw]
+    every = iter(with_totals([finding for part in read for finding in part.found]))
+    return [replace(part, found=tuple(next(every) for _ in part.found)) for part in read]
+
+
+# Forms that take many words of their own, and how much tighter they begin.
+_LONG_FORMS = {"checklist": 4, "e-mail": 4, "sql": 4, "minutes": 2, "ticket": 2, "specification": 2, "runbook": 2}
+# How a part's line is put, from the fullest to the shortest.
+_LINES = ("part_full", "part", "part_short", "part_short", "part_least")
+
+
+def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | None:
+    """The largest first finding on the task's subject, else the largest of all, with the part that has it.
+
+    Where parts on the subject have counted different things, what most of them have counted is meant.
+    """
+    first = [(part, finding) for part in parts for finding in part.found[:1]]
+    on = [pair for pair in first if pair[0].about(about)] or first
+    if not on:
+        return None
+    items = Counter(finding.items for _, finding in on).most_common(1)[0][0]
+    largest = max((pair for pair in on if pair[1].items == items), key=lambda pair: (bool(pair[1].total), pair[1].count))
+    # where two parts have counted the same, the later count holds
+    return [pair for pair in first if pair[1].flaw.problem is largest[1].flaw.problem][-1]
+
+
+def merge(inputs: Inputs, dice: Dice) -> Json:
+    task, organization = inputs["task"], inputs["organization"]
+    title = str(task["title"])
+    about = topics.topic(title)
+    if not topics.answer_in(title):
+        about = topics.widened(about, title, *(str(part["title"]) for part in inputs["partials"]))
+    today = wording.parse_date(inputs["date"]) or _START
+    parts = parts_of(inputs["partials"])
+    setting = Setting.of(f"{organization['name']}:{about}", title, today)
+    draft = Draft(dice.words, {}, salt=crc32(title.encode()) + today.isocalendar().week)
+    last = parts[-1].slots if parts else {}
+    kind = kind_of(last.get("dep_kind", "report"))
+    authors = wording.unique(part.slots["dep_author"] for part in parts)
+    head = head_of(organization, last.get("dep_role", ""))
+    draft.know(
+        **dates(setting.task, today),
+        O=about,
+        T=about,
+        task=title.rstrip("."),
+        company=str(organization["name"]),
+        author=authors[-1] if authors else str(organization["name"]),
+        authors=wording.join(authors) or str(organization["name"]),
+        head=head,
+        head_the=f"the {head}",
+        part_count=wording.in_words(len(parts)),
+        pieces="piece" if len(parts) == 1 else "pieces",
+        copy_line=f"\nCc: {wording.join(authors[:-1][:3])}" if len(authors) > 1 else "",
+        severity="medium",
+    )
+    if len(authors) > 1:
+        draft.know(one=authors[0], other=authors[-1], two="yes")
+    incident = bool(topics.answer_in(title))
+    if incident:
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
+    know_goal(draft, inputs, about, known.bare_role(""))
+    lead = leading(parts, about)
+    case = lead[1].flaw.case if lead else None
+    if lead:
+        _know_lead(draft, setting, parts, lead)
+    _know_decision(draft, parts, lead, head, today)
+    references = [source(raw) for raw in inputs["references"]]
+    constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
+
+    start = 2 * max(0, len(parts) - 2) + _LONG_FORMS.get(kind, 0)
+
+    def begin(attempt: int) -> None:
+        """The pieces of the text: the tighter, the more parts there are, the longer the form is, and the more often it was tried."""
+        level = start + attempt
+        if level > 1:
+            draft.know(tight="yes")
+        draft.know(
+            head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
+            head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
+            product=products.say_product(draft, case, description) if case and attempt < 9 else "",
+            kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
+            decision_line=draft.say("decision" if lead else "decision_bare"),
+            used=_used(draft, references, lead, about, brief=level > 1),
+            joint=_joint(draft, parts, lead) if level < 7 else "",
+        )
+        _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, level // 2)])
+        if kind == "sql":  # marks of comment and of a list would make two on a line
+            draft.know(listed=draft.slots["listed"].removeprefix("- ").replace("\n- ", " "))
+
+    if case and kind == "sql":
+        content = fitted(draft, partial(queries.content, draft, case, "sql_merged"), begin)
+    else:
+        content = fitted(draft, f"layout_merged_{kind}" if lead else "layout_merged_bare", begin)
+    title = headline(draft, "title_merge", told=content)
+    if lead:
+        flaws = {finding.flaw.text for part in parts for finding in part.found if finding.flaw.case.people}
+        title, content = (people_as_who(text, flaws) for text in (title, content))
+    return {"title": title, "content": content}
+
+
+def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tuple[Source, Finding]) -> None:
+    """The main finding with its cause and remedy, and the second one where a part has counted it."""
+    part, finding = lead
+    case, problem = finding.flaw.case, finding.flaw.problem
+    others = [
+        other
+        for one in parts
+        for other in one.found
+        if other.items == finding.items and other.flaw.problem is not problem and other.count <= finding.count
+    ]
+    second = max(others, key=lambda other: other.count, default=None)
+    draft.know(items=case.items, item=case.item, source=case.source, whom=whom(case))
+    slots = figures(draft, setting, case, (problem, second.flaw.problem if second else problem), (), (finding, second or finding))
+    for name in () if second else _OF_SECOND:
+        slots.pop(name)
+    draft.know(**slots)
+    draft.know(
+        flaw1=finding.flaw.text,
+        why1=draft.phrase(problem.cause),
+        do1=finding.remedy or draft.phrase(problem.remedy),
+        p1=part.slots["dep_author"],
+        p2=next((one.slots["dep_author"] for one in parts if one.slots["dep_author"] != part.slots["dep_author"]), draft.slots["head_the"]),
+    )
+    if second:
+        do2 = second.remedy or draft.phrase(second.flaw.problem.remedy)
+        draft.know(flaw2=second.flaw.text, why2=draft.phrase(second.flaw.problem.cause), do2=do2)
+
+
+_OF_SECOND = ("k2", "pct2", "rest2", "rest2_pct", "both", "k2_then", "customers2")
+
+
+def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, head: str, today: date) -> None:
+    """The day by which the head of the department decides: the one that the parts give, where it is still to come."""
+    ordered = sorted(parts, key=lambda part: not lead or part is not lead[0])
+    for part in ordered:
+        day = wording.parse_day_month(decided_by(part.text, head), today)
+        if day and 0 < (day - today).days < 60:
+            draft.know(soon=wording.day_month(day))
+            for name, after in (("later", 5), ("check_day", 11)):
+                given = wording.parse_day_month(draft.slots[name], today)
+                if given is None or given <= day:
+                    draft.know(**{name: wording.day_month(due(day, after))})
+            return
+
+
+_OWN_VOICE = re.compile(r"\b(?:I|my|me)\b")
+
+
+def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, rule: str) -> None:
+    """`listed` and `ticked`: a line for each part, with a figure that no line before it has told where it has one."""
+    told = [lead[1].flaw.problem] if lead else []
+    proposed = [draft.slots.get("do1", "")]
+    lines = []
+    for part in parts:
+        fresh = next((finding for finding in part.found if finding.flaw.problem not in told), None)
+        first = part.found[0] if part.found else None
+        differs = lead is not None and first is not None and first.flaw.problem is lead[1].flaw.problem and first.count != lead[1].count
+        chosen = first if differs else fresh
+        steps = steps_in(part.text)
+        if chosen is not None:
+            told.append(chosen.flaw.problem)
+            slots = _finding_slots(draft, chosen)
+            again = slots["do"] in proposed
+            proposed.append(slots["do"])
+            lines.append(local(draft, "part_least" if again or differs else rule, {**part.slots, **slots}))
+        elif lead is not None and part is lead[0] and not steps:
+            lines.append(local(draft, "part_lead", part.slots))
+        elif steps:
+            step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
+            lines.append(local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner}))
+        elif first is not None:
+            lines.append(local(draft, "part_same", {**part.slots, **_finding_slots(draft, first)}))
+        else:
+            gist = "" if part.slots["dep_kind"] == "SQL" else known.telling(part.text, 8)
+            gist = "" if _OWN_VOICE.search(gist) else gist
+            lines.append(local(draft, "part_gist" if gist else "part_bare", {**part.slots, "gist": gist}))
+    lines = [line.strip() for line in lines]
+    draft.know(listed="\n".join(f"- {line}" for line in lines), ticked="\n".join(f"- [x] {line}" for line in lines))
+
+
+def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:
+    problem = finding.flaw.problem
+    return {
+        "told": finding.told,
+        "why": draft.phrase(problem.cause),
+        "do": finding.remedy or draft.phrase(problem.remedy),
+        "seen": wording.number(finding.count),
+        "seen_of": wording.number(finding.total),
+        "dep_items": finding.items,
+        "dep_flaw": finding.flaw.text,
+    }
+
+
+def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None) -> str:
+    """Whether the parts' figures can be put side by side, and which holds where two of them differ."""
+    if lead is None:
+        return ""
+    pairs = [(part, finding) for part in parts for finding in part.found]
+    same = [(part, finding) for part, finding in pairs if finding.items == lead[1].items]
+    for at, (part, finding) in enumerate(same):
+        for later, other in same[at + 1 :]:
+            slots = {"a_author": part.slots["dep_author"], "b_author": later.slots["dep_author"], "a_items": finding.items}
+            if later is part:
+                continue
+            if finding.flaw.problem is other.flaw.problem and finding.count != other.count:
+                counts = {"a_count": wording.number(finding.count), "b_count": wording.number(other.count), "a_flaw": finding.flaw.text}
+                return local(draft, "conflict", slots | counts)
+            if finding.total and other.total and finding.total != other.total:
+                most, who = max((finding.total, slots["a_author"]), (other.total, slots["b_author"]))
+                totals = {"a_total": wording.number(finding.total), "b_total": wording.number(other.total), "most": wording.number(most)}
+                return local(draft, "conflict_total", slots | totals | {"most_author": who})
+    apart = wording.unique(finding.items for _, finding in pairs if finding.items != lead[1].items)
+    if apart:
+        return local(draft, "apart", {"apart_items": wording.join(apart[:2])})
+    return draft.say("agree") if len({part.slots["dep"] for part, _ in same}) > 1 else ""
+
+
+def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Finding] | None, about: str, brief: bool) -> str:
+    """The results of other tasks: their figure for the same fault, else those on the same subject, else one for comparison."""
+    if not references:
+        return ""
+    said = ""
+    near = [reference for reference in references if reference.about(about)]
+    problem = lead[1].flaw.problem if lead else None
+    for reference in near:
+        before = next((finding for finding in reference.found if finding.flaw.problem is problem and finding.total), None)
+        if before is not None:
+            said = local(draft, "used_then", {**reference.slots, **compared(draft, before)})
+            near.remove(reference)
+            break
+    if said and (brief or not near):
+        return said
+    if not near:
+        return local(draft, "used_far", {"named": named(references[0].slots)})
+    others = [named(other.slots) for other in near[: 1 if brief or said else 2]]
+    return f"{said} {local(draft, 'used_near', {'named': wording.join(others)})}"
