@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -88,6 +88,23 @@ class Kept(dict[str, Json]):
             fitted = fit(dict(self), most)
             self.fitted[most] = self if fitted == self else Kept(fitted)
         return self.fitted[most]
+
+
+def fair_share(sizes: Iterable[int], room: int, least: int = 1) -> int:
+    """The size to which each of several things is cut, so that all take about `room`: what short ones leave goes to the others."""
+    ordered = sorted(sizes)
+    share = least
+    for place, size in enumerate(ordered):
+        share = max(least, room // (len(ordered) - place))
+        if size > share:
+            break
+        room -= size
+    return share
+
+
+def value_tokens(value: Json) -> int:
+    """Tokens of a value as prompts show it, labels and punctuation included, about."""
+    return -(-_size(value) // 4)
 
 
 def fit(value: Json, most: int) -> Json:

@@ -289,6 +289,7 @@ def test_an_outcome_is_never_overwritten(path: Path) -> None:
         journal.land([Landed(ask("a"), Outcome('"first"'), 1)])
         with pytest.raises(sqlite3.IntegrityError):
             journal.land([Landed(ask("a"), Outcome('"second"'), 2)])
+    with Journal(path, create=False) as journal:
         assert journal.outcome(ask("a").key) == Outcome('"first"')
         assert journal.outcome(ask("b").key) is None
 

@@ -87,6 +87,7 @@ class Journal:
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
             self.weeks = self._count("SELECT count(*) FROM weeks")
             self._attempt = self._count("SELECT coalesce(max(id), 0) FROM attempts")
+            self._earlier = self._count("SELECT EXISTS (SELECT 1 FROM outcomes)")
             self._last_text = self._count("SELECT coalesce(max(id), 0) FROM texts")
             asked = self._db.execute("SELECT key FROM requests WHERE key NOT IN (SELECT key FROM outcomes)")
             self._unanswered = frozenset(key for (key,) in asked)  # written down by a session that ended before the answer
@@ -94,7 +95,9 @@ class Journal:
 
     # ---------------------------------------------------------------- asks
     def outcome(self, key: str) -> Outcome | None:
-        """What was journaled under a key."""
+        """What an earlier session has journaled under a key.  In one session nothing is asked twice: no site is launched twice."""
+        if not self._earlier:
+            return None
         try:
             row = self._db.execute("SELECT value, prompt_tokens, completion_tokens FROM outcomes WHERE key = ?", (key,)).fetchone()
         except sqlite3.DatabaseError as trouble:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from taskweave.cutting import cut, tokens
+from taskweave.cutting import cut, fair_share, tokens
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.pool.pool import Pool
 from taskweave.pool.search import Query
@@ -95,14 +95,7 @@ def heights(after: Sequence[Sequence[int]]) -> list[int]:
 def within(dependencies: Sequence[Dependency], budget: int) -> list[Dependency]:
     """The same dependencies with excerpts of one length, so that together they take about `budget` tokens."""
     named = sum(_LABELS + sum(map(tokens, (d.id, d.title, d.role, d.author, d.artifact))) for d in dependencies)
-    room = budget - named
-    lengths = sorted(tokens(d.excerpt) for d in dependencies)
-    each = LEAST_EXCERPT
-    for place, length in enumerate(lengths):  # what a short one leaves goes to the longer ones
-        each = max(LEAST_EXCERPT, room // (len(lengths) - place))
-        if length > each:
-            break
-        room -= length
+    each = fair_share((tokens(d.excerpt) for d in dependencies), budget - named, LEAST_EXCERPT)
     return [d if tokens(d.excerpt) <= each else replace(d, excerpt=cut(d.excerpt, each)) for d in dependencies]
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from taskweave.backbones.structured import Answered, CallRow
+from taskweave.cutting import Kept
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.pool.pool import Pool
 from taskweave.records import Dependency, DependencyQuery, Json, Origin, Quality, TaskSpec
@@ -388,17 +390,20 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
     return work
 
 
+@lru_cache(maxsize=1024)
 def task_input(spec: TaskSpec) -> Json:
-    """The `task` input of prompts."""
-    return {
-        "title": spec.title,
-        "background": spec.background,
-        "description": spec.description,
-        "activity": spec.activity,
-        "priority": spec.priority,
-        "goals": list(spec.goals),
-        "constraints": spec.constraints,
-    }
+    """The `task` input of prompts, the same for all that is asked of a task."""
+    return Kept(
+        {
+            "title": spec.title,
+            "background": spec.background,
+            "description": spec.description,
+            "activity": spec.activity,
+            "priority": spec.priority,
+            "goals": list(spec.goals),
+            "constraints": spec.constraints,
+        }
+    )
 
 
 def dependency_input(dependency: Dependency) -> Json:

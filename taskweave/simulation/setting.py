@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from taskweave.backbones.structured import Answered, ask
-from taskweave.cutting import Kept, fit
+from taskweave.cutting import Kept, fair_share, value_tokens
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.delegation import Delegation
@@ -73,48 +73,56 @@ class Setting:
 
     def roles(self, prompt: str, titles: Sequence[str]) -> Json:
         """The `roles` input of a prompt, within its budget: what each title is responsible for and produces."""
-        key = f"{prompt}:roles:{chr(0).join(titles)}"
-        if key not in self._cache:
-            self._cache[key] = fit([self.role(title) for title in titles], self.budget(prompt, "roles"))
-        return self._cache[key]
+        roles = [self.role(title) for title in titles]
+        share = fair_share(map(value_tokens, roles), self.budget(prompt, "roles"))
+        return [role.fit(share) for role in roles]
 
     def shown_role(self, prompt: str, title: str, about: str) -> Json:
         """The `role` input of a prompt, within its budget; subjects that the text `about` names come first, so that cutting spares them."""
         role, wanted = self.role(title), about.casefold()
+        cut = role.fit(self.budget(prompt, "role"))
         named = [subject for subject in role["subjects"] if subject.casefold() in wanted]
-        key = f"{prompt}:role:{title}:{chr(0).join(named)}"
-        if key not in self._cache:
-            subjects = [*named, *(subject for subject in role["subjects"] if subject not in named)]
-            self._cache[key] = Kept(fit({**role, "subjects": subjects}, self.budget(prompt, "role")))
-        return self._cache[key]
+        if len(role["subjects"]) == len(cut["subjects"]) or not named:
+            return cut
+        *shown, more = cut["subjects"]
+        subjects = list(dict.fromkeys([*named, *shown]))[: max(1, len(shown))]
+        return {**cut, "subjects": [*subjects, more]}
 
-    def role(self, title: str) -> Json:
+    def role(self, title: str) -> Kept:
         """The ROLE input of one title."""
         key = f"role:{title}"
         if key not in self._cache:
             role = self.org.roles[title]
-            self._cache[key] = {
-                "role": title,
-                "responsibilities": list(role.responsibilities),
-                "skills": list(role.skills),
-                "activities": list(role.activities),
-                "artifacts": list(role.artifacts),
-                "subjects": list(role.subjects),
-            }
-        return self._cache[key]
+            self._cache[key] = Kept(
+                {
+                    "role": title,
+                    "responsibilities": list(role.responsibilities),
+                    "skills": list(role.skills),
+                    "activities": list(role.activities),
+                    "artifacts": list(role.artifacts),
+                    "subjects": list(role.subjects),
+                }
+            )
+        kept: Kept = self._cache[key]
+        return kept
 
     def author(self, agent: str) -> Json:
         """The `author` input: who executes."""
-        person = self.population.agent(agent)
-        persona = person.persona
-        return {
-            "name": persona.name,
-            "title": person.role,
-            "years": persona.years,
-            "background": persona.background,
-            "style": persona.style,
-            "knows": list(persona.knows),
-        }
+        key = f"author:{agent}"
+        if key not in self._cache:
+            person = self.population.agent(agent)
+            persona = person.persona
+            self._cache[key] = Kept(
+                {
+                    "name": persona.name,
+                    "title": person.role,
+                    "years": persona.years,
+                    "background": persona.background,
+                    "style": persona.style,
+                    "knows": list(persona.knows),
+                }
+            )
+        return self._cache[key]
 
     def name(self, agent: str) -> str:
         """The person's name."""

@@ -32,6 +32,9 @@ _STAGE = {
     "report": 1.0,
 }
 
+SEARCHING = 0.25  # of the subtasks that build on another one look into the pool as well
+MEASURING = 0.15  # of all look at the readings
+
 
 def decompose(inputs: Inputs, dice: Dice) -> Json:
     task, asked, draws = inputs["task"], list(inputs["subtasks"]), dice.draws
@@ -88,15 +91,19 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
             goal = local(draft, rule, slots)
         said.add(goal)
         need = local(draft, "need", slots)
+        after = _after(position, list(inputs["upstream"]), draws)
+        # What goes on from a colleague's piece seldom needs the archive too.
+        sources = ["pool"] if draws.random() < SEARCHING or not after else []
+        sources += ["environment"] if draws.random() < MEASURING else []
         subtasks.append(
             {
                 "goal": tidy(goal),
                 "activity": activity,
                 "role": name,
                 "hours": spent,
-                "after": _after(position, list(inputs["upstream"]), draws),
+                "after": after,
                 "need": need,
-                "sources": ["pool", "environment"] if draws.random() < 0.15 else ["pool"],
+                "sources": sources,
             }
         )
     return {"subtasks": subtasks}
