@@ -68,16 +68,16 @@ def test_what_waits_for_an_absent_agent_is_blocked_and_not_spilled(tmp_path: Pat
     one = WORKSHOP.replace("count: 2, ", "")
     absence = {
         "title": "Influenza",
-        "at": "2026-01-07",
+        "at": "2026-01-06",
         "affects": ["Joiner"],
-        "effects": [{"absence": {"role": "Joiner", "for": "12 days"}}],
+        "effects": [{"absence": {"role": "Joiner", "for": "13 days"}}],
     }
     run = simulated(tmp_path / "run", one, stubs={"decompose": parallel}, incidents=[absence])
     away = [event for event in [*events(run, "blocked"), *events(run, "spilled")] if "2026-01-10" < event["time"] < "2026-01-17"]
-    begun = {row["task"] for row in rows(run, "subtasks") if row["started"] is not None and row["started"] < "2026-01-07"}
+    begun = {row["task"] for row in rows(run, "subtasks") if row["started"] is not None and row["started"] < "2026-01-06"}
     assert {event["kind"] for event in away if event["subject"] not in begun} == {"blocked"}
     assert {event["kind"] for event in away if event["subject"] in begun} <= {"spilled"}
-    assert all(not "2026-01-07" <= row["started"] < "2026-01-19" for row in rows(run, "subtasks") if row["started"])
+    assert all(not "2026-01-06" <= row["started"] < "2026-01-19" for row in rows(run, "subtasks") if row["started"])
 
 
 def test_a_grave_incident_adds_urgent_work_that_pre_empts_and_moves_only_the_finish(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The offline stand-in for a language model: answers every step from phrase banks, the same answer for the same request.
 
 `Scripted().complete(request)` gives the JSON that the request's step asks for.  Hours, dependencies, counts and roles come from the
-request's seed alone; wording from seed and inputs.  It opens no connection and keeps no state between requests.
+request's seed alone; wording from seed and inputs.  It opens no connection and keeps no state between requests; of a long run, it lets
+a second process write the answers (`beside.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from json import JSONEncoder
 from typing import Literal
 
 from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, tasks
+from taskweave.backbones.scripted.beside import Beside
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.wording import listed
 from taskweave.errors import BadInput
@@ -66,23 +68,30 @@ class Scripted:
 
     def __init__(self, stubs: Mapping[str, Callable[[Request], Json]] | None = None) -> None:
         self._stubs = dict(stubs or {})
+        self._beside = Beside()
 
     def answer(self, request: Request) -> Json:
         """The answer as a JSON value; BadInput where the request is of no known step or lacks an input."""
         stub = self._stubs.get(request.prompt)
-        if stub is not None:
-            return stub(request)
-        step = STEPS.get(request.prompt)
+        return stub(request) if stub is not None else self._written(request.prompt, request.inputs, request.seed)
+
+    def text(self, prompt: str, inputs: Mapping[str, Json], seed: int) -> str:
+        """The answer to a step's inputs as JSON text."""
+        return _ENCODER.encode(self._written(prompt, inputs, seed))
+
+    def _written(self, prompt: str, inputs: Mapping[str, Json], seed: int) -> Json:
+        step = STEPS.get(prompt)
         if step is None:
-            raise BadInput(f"prompt {request.prompt!r}: the scripted backbone answers only {sorted(STEPS)}; give Scripted a stub for it")
-        if not request.inputs.keys() >= INPUTS[request.prompt]:
-            missing = sorted(INPUTS[request.prompt] - request.inputs.keys())
-            given = sorted(request.inputs)
-            raise BadInput(f"prompt {request.prompt!r}: the scripted backbone misses the inputs {missing}; it was given {given}")
-        return step(request.inputs, Dice.of(request.seed, request.inputs))
+            raise BadInput(f"prompt {prompt!r}: the scripted backbone answers only {sorted(STEPS)}; give Scripted a stub for it")
+        if not inputs.keys() >= INPUTS[prompt]:
+            missing = sorted(INPUTS[prompt] - inputs.keys())
+            raise BadInput(f"prompt {prompt!r}: the scripted backbone misses the inputs {missing}; it was given {sorted(inputs)}")
+        return step(inputs, Dice.of(seed, inputs))
 
     async def complete(self, request: Request) -> Completion:
-        text = _ENCODER.encode(self.answer(request))
+        text = None if request.prompt in self._stubs else await self._beside.answer(request)
+        if text is None:
+            text = _ENCODER.encode(self.answer(request))
         return Completion(
             text=text,
             prompt_tokens=sum(tokens(message) for _, message in request.messages),
@@ -90,3 +99,7 @@ class Scripted:
             cached_tokens=0,
             model=self.name,
         )
+
+    async def close(self) -> None:
+        """End what was started for long runs."""
+        await self._beside.close()

@@ -1,0 +1,121 @@
+"""A second process that writes scripted answers, so that a long run keeps two processor cores busy instead of one.
+
+Entry point: `Beside`.  The answer to a request is the same wherever it is written; where no process can be had, or it ends, requests are
+answered here.  `python -m taskweave.backbones.scripted.beside` is that process: it answers what it reads until its input ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import signal
+import struct
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from taskweave.records import Request
+
+AFTER = 300  # so many answers make a run long enough for the other process's start to pay
+READY = b"\n"  # what the other process says first
+_HEAD = struct.Struct("<II")  # bytes that follow, number of the request
+
+
+class Beside:
+    """The other process, as one run sees it: `answer` gives a request's answer, or None where it is to be written here."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._running: asyncio.Task[None] | None = None
+        self._asking: asyncio.StreamWriter | None = None  # there while the other process answers
+        self._waiting: dict[int, asyncio.Future[str | None]] = {}
+
+    async def answer(self, request: Request) -> str | None:
+        """The answer's JSON text from the other process; None while there is none, and for a request that it cannot answer."""
+        self._asked += 1
+        if self._asked == AFTER and _cores() > 1:
+            self._running = asyncio.create_task(self._run())
+        if self._asking is None:
+            return None
+        number = self._asked
+        body = pickle.dumps((request.prompt, dict(request.inputs), request.seed), pickle.HIGHEST_PROTOCOL)
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answered
+        self._asking.write(_HEAD.pack(len(body), number) + body)
+        try:
+            return await answered
+        finally:
+            self._waiting.pop(number, None)
+
+    async def close(self) -> None:
+        """End the other process.  What it still owes is answered here."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """Start the other process, read what it answers once it is ready, and see it to its end."""
+        place = str(Path(__file__).parents[3])  # this very package, wherever it was found
+        paths = os.pathsep.join([place, *filter(None, [os.environ.get("PYTHONPATH")])])
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", __name__, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": paths},
+            )  # fmt: skip
+        except (OSError, ValueError, NotImplementedError):
+            return  # a system that allows no processes
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            await process.stdout.readexactly(len(READY))
+            self._asking = process.stdin
+            await self._read(process.stdout)
+        except (asyncio.IncompleteReadError, OSError):
+            pass  # it has ended
+        finally:
+            self._asking = None
+            for answered in self._waiting.values():
+                if not answered.done():
+                    answered.set_result(None)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _read(self, answers: asyncio.StreamReader) -> None:
+        while True:
+            size, number = _HEAD.unpack(await answers.readexactly(_HEAD.size))
+            text = (await answers.readexactly(size)).decode()
+            answered = self._waiting.get(number)
+            if answered is not None and not answered.done():
+                answered.set_result(text or None)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def serve(asked: BinaryIO, answers: BinaryIO) -> None:
+    """Answer what is asked until there is no more; what cannot be answered gets an empty text."""
+    from taskweave.backbones.scripted import Scripted
+    from taskweave.backbones.scripted.grammar import load
+
+    scripted = Scripted()
+    load()
+    answers.write(READY)
+    answers.flush()
+    while len(head := asked.read(_HEAD.size)) == _HEAD.size:
+        size, number = _HEAD.unpack(head)
+        try:
+            text = scripted.text(*pickle.loads(asked.read(size))).encode()
+        except Exception:  # noqa: BLE001  (whoever asked answers it itself, and sees what is wrong)
+            text = b""
+        answers.write(_HEAD.pack(len(text), number) + text)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_IGN)  # the run decides when it ends: its input ends with it
+    serve(sys.stdin.buffer, sys.stdout.buffer)
