@@ -17,7 +17,7 @@ from taskweave.backbones.scripted import known, products, queries, topics, wordi
 from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, whom
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import Setting, dates, due, figures
-from taskweave.backbones.scripted.findings import Finding, decided_by, steps_in, with_totals
+from taskweave.backbones.scripted.findings import Finding, besides, decided_by, steps_in, with_totals
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import Source, compared, named, source
@@ -174,7 +174,7 @@ def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Fi
             return
 
 
-_OWN_VOICE = re.compile(r"\b(?:I|my|me)\b")
+_OF_THE_WRITER = re.compile(r"\b(?:I|my|me|reading time)\b")
 
 
 def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, rule: str) -> None:
@@ -187,26 +187,32 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
         first = part.found[0] if part.found else None
         differs = lead is not None and first is not None and first.flaw.problem is lead[1].flaw.problem and first.count != lead[1].count
         chosen = first if differs else fresh
-        steps = steps_in(part.text)
         if chosen is not None:
             told.append(chosen.flaw.problem)
             slots = _finding_slots(draft, chosen)
             again = slots["do"] in proposed
             proposed.append(slots["do"])
             lines.append(local(draft, "part_least" if again or differs else rule, {**part.slots, **slots}))
-        elif lead is not None and part is lead[0] and not steps:
-            lines.append(local(draft, "part_lead", part.slots))
-        elif steps:
-            step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
-            lines.append(local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner}))
         elif first is not None:
-            lines.append(local(draft, "part_same", {**part.slots, **_finding_slots(draft, first)}))
+            lines.append(_other_line(draft, part, first, lead is not None and part is lead[0]))
         else:
             gist = "" if part.slots["dep_kind"] == "SQL" else known.telling(part.text, 8)
-            gist = "" if _OWN_VOICE.search(gist) else gist
+            gist = "" if _OF_THE_WRITER.search(gist) else gist
             lines.append(local(draft, "part_gist" if gist else "part_bare", {**part.slots, "gist": gist}))
     lines = [line.strip() for line in lines]
     draft.know(listed="\n".join(f"- {line}" for line in lines), ticked="\n".join(f"- [x] {line}" for line in lines))
+
+
+def _other_line(draft: Draft, part: Source, first: Finding, leads: bool) -> str:
+    """The line of a part whose counts have been told: its dates, or what else it has."""
+    if steps := steps_in(part.text):
+        step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
+        return local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner})
+    slots = {**part.slots, **_finding_slots(draft, first)}
+    rule, more = ("part_query", {}) if part.slots["dep_kind"] == "SQL" else besides(part.text)
+    if rule:
+        return local(draft, rule, {**slots, **more})
+    return local(draft, "part_lead" if leads else "part_same", slots)
 
 
 def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:
