@@ -808,6 +808,30 @@ def test_what_is_called_better_is_better() -> None:
     assert seen == {True, False, "share"}
 
 
+def test_a_subject_is_as_long_as_the_texts_about_it_say() -> None:
+    title = "Prepare the ad spend by channel for use by Support Agent"
+    assert topics.topic(title) == "ad spend"
+    assert topics.widened("ad spend", title, "Report on the ad spend by channel with figures") == "ad spend by channel"
+    assert topics.widened("webinar promotion", "Report on the webinar promotion as a basis", "webinar promotion as others see it") == (
+        "webinar promotion"
+    )
+
+
+def test_who_does_not_own_a_subject_counts_what_its_owner_counts() -> None:
+    task = {**TASK, "title": "Review the rate limiter with one named owner", "description": "Go through requests from the gateway log."}
+    goal = {"goal": "Report on the rate limiter as the Data Analyst sees it", "activity": "report", "hours": 4}
+    for seed in range(20):
+        found = findings_in(ask("execute", seed, task=task, subtask=goal, dependencies=[])["content"])
+        assert {finding.items for finding in found} <= {"requests"}
+
+
+def test_a_merge_says_which_count_holds_however_many_parts_there_are() -> None:
+    other = part("Zoe Hahn", "Churn cohort table: second count", "81 of 320 accounts left within ninety days of signing.")
+    for seed in range(20):
+        text = merged(seed, partials=[*PARTS, PARTS[1], other])
+        assert re.search(r"later|two figures", text), text
+
+
 def test_no_weekday_is_named_without_its_date_ahead() -> None:
     for seed in range(200):
         text = plain(ask("execute", seed, role=ROLES["Support Agent"], date="2026-03-05"))

@@ -244,10 +244,10 @@ _MEASURED = 0.3  # how often a text speaks of a metric that nobody has asked for
 
 
 def people_as_who(text: str, flaws: Iterable[str]) -> str:
-    """The text with 'who' for 'that' where the flaws are of people."""
+    """The text with 'who' for 'that' where the flaws are of people, some of whom are called new already."""
     for flaw in flaws:
         text = text.replace(f" that {flaw}", f" who {flaw}")
-    return text
+    return text.replace("new new ", "new ")
 
 
 def subjects_of(role: known.Role, goal: str, title: str) -> tuple[str, str]:

@@ -112,7 +112,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
             used=_used(draft, references, lead, about, brief=level > 1),
-            joint=_joint(draft, parts, lead) if level < 7 else "",
+            joint=_joint(draft, parts, lead, brief=level > 6),
         )
         _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, level // 2)])
         if kind == "sql":  # marks of comment and of a list would make two on a line
@@ -180,15 +180,17 @@ _OF_THE_WRITER = re.compile(r"\b(?:I|my|me|reading time)\b")
 def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, rule: str) -> None:
     """`listed` and `ticked`: a line for each part, with a figure that no line before it has told where it has one."""
     told = [lead[1].flaw.problem] if lead else []
+    counts = {lead[1].count} if lead else set()
     proposed = [draft.slots.get("do1", "")]
     lines = []
     for part in parts:
         fresh = next((finding for finding in part.found if finding.flaw.problem not in told), None)
         first = part.found[0] if part.found else None
-        differs = lead is not None and first is not None and first.flaw.problem is lead[1].flaw.problem and first.count != lead[1].count
+        differs = lead is not None and first is not None and first.flaw.problem is lead[1].flaw.problem and first.count not in counts
         chosen = first if differs else fresh
         if chosen is not None:
             told.append(chosen.flaw.problem)
+            counts.add(chosen.count)
             slots = _finding_slots(draft, chosen)
             again = slots["do"] in proposed
             proposed.append(slots["do"])
@@ -228,8 +230,8 @@ def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:
     }
 
 
-def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None) -> str:
-    """Whether the parts' figures can be put side by side, and which holds where two of them differ."""
+def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, brief: bool) -> str:
+    """Which figure holds where two parts differ; unless `brief`, also whether the parts' figures can be put side by side."""
     if lead is None:
         return ""
     pairs = [(part, finding) for part in parts for finding in part.found]
@@ -246,6 +248,8 @@ def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] |
                 most, who = max((finding.total, slots["a_author"]), (other.total, slots["b_author"]))
                 totals = {"a_total": wording.number(finding.total), "b_total": wording.number(other.total), "most": wording.number(most)}
                 return local(draft, "conflict_total", slots | totals | {"most_author": who})
+    if brief:
+        return ""
     apart = wording.unique(finding.items for _, finding in pairs if finding.items != lead[1].items)
     if apart:
         return local(draft, "apart", {"apart_items": wording.join(apart[:2])})
