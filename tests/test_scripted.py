@@ -1070,7 +1070,10 @@ ASKED = {
     "Update the price list to match the churn cohort table": ("targets", r"→|until now"),
     "Check that the price list and the churn cohort table do not contradict each other": ("compare", r"says|show|written|accounts"),
     "Supply the figures from the price list that the churn cohort table needs": ("figures", r"\d"),
-    "Explain the price list to the team that works on the churn cohort table": ("explain", r"(?i)three|to know|third|exercise 3|take along|session plan|newcomers"),
+    "Explain the price list to the team that works on the churn cohort table": (
+        "explain",
+        r"(?i)three|to know|third|exercise|take along|session|newcomers",
+    ),
     "Draft the text for the price list": ("text", r"(?i)draft|wording|text"),
     "Sketch the change in the price list that the churn cohort table calls for": ("design", r"(?i)propos|sketch|new:|change in one line"),
 }

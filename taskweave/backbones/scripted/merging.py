@@ -14,7 +14,7 @@ from functools import partial
 from zlib import crc32
 
 from taskweave.backbones.scripted import known, products, queries, topics, wording
-from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, whom
+from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, severity, whom
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import Setting, dates, due, figures
 from taskweave.backbones.scripted.findings import Finding, besides, decided_by, steps_in, with_totals
@@ -56,45 +56,23 @@ def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | Non
 
 
 def merge(inputs: Inputs, dice: Dice) -> Json:
-    task, organization = inputs["task"], inputs["organization"]
+    task = inputs["task"]
     title = str(task["title"])
     about = topics.topic(title)
     if not topics.answer_in(title):
         about = topics.widened(about, title, *(str(part["title"]) for part in inputs["partials"]))
     today = wording.parse_date(inputs["date"]) or _START
+    setting = Setting.of(f"{inputs['organization']['name']}:{about}", title, today)
     parts = parts_of(inputs["partials"])
-    setting = Setting.of(f"{organization['name']}:{about}", title, today)
-    draft = Draft(dice.words, {}, salt=crc32(title.encode()) + today.isocalendar().week)
-    last = parts[-1].slots if parts else {}
-    kind = kind_of(last.get("dep_kind", "report"))
-    authors = wording.unique(part.slots["dep_author"] for part in parts)
-    head = head_of(organization, last.get("dep_role", ""))
-    draft.know(
-        **dates(setting.task, today),
-        O=about,
-        T=about,
-        task=title.rstrip("."),
-        company=str(organization["name"]),
-        author=authors[-1] if authors else str(organization["name"]),
-        authors=wording.join(authors) or str(organization["name"]),
-        head=head,
-        head_the=f"the {head}",
-        part_count=wording.in_words(len(parts)),
-        pieces="piece" if len(parts) == 1 else "pieces",
-        copy_line=f"\nCc: {wording.join(authors[:-1][:3])}" if len(authors) > 1 else "",
-        severity="medium",
-    )
-    if len(authors) > 1:
-        draft.know(one=authors[0], other=authors[-1], two="yes")
-    incident = bool(topics.answer_in(title))
-    if incident:
-        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
-    know_goal(draft, inputs, about, known.bare_role(""))
+    draft = Draft(dice.words, dict(dates(title, today)), salt=crc32(title.encode()) + today.isocalendar().week)
+    _know_task(draft, inputs, about, parts)
+    incident = "incident" in draft.slots
+    kind = kind_of(parts[-1].slots["dep_kind"] if parts else "report")
     lead = leading(parts, about)
     case = lead[1].flaw.case if lead else None
     if lead:
         _know_lead(draft, setting, parts, lead)
-    _know_decision(draft, parts, lead, head, today)
+    _know_decision(draft, parts, lead, today)
     references = [source(raw) for raw in inputs["references"]]
     constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
 
@@ -129,6 +107,32 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     return {"title": title, "content": content}
 
 
+def _know_task(draft: Draft, inputs: Inputs, about: str, parts: Sequence[Source]) -> None:
+    """What the task is about, who worked on it, and who decides."""
+    task, organization = inputs["task"], inputs["organization"]
+    company = str(organization["name"])
+    authors = wording.unique(part.slots["dep_author"] for part in parts)
+    head = head_of(organization, parts[-1].slots["dep_role"] if parts else "")
+    draft.know(
+        O=about,
+        T=about,
+        task=str(task["title"]).rstrip("."),
+        company=company,
+        author=authors[-1] if authors else company,
+        authors=wording.join(authors) or company,
+        head=head,
+        head_the=f"the {head}",
+        part_count=wording.in_words(len(parts)),
+        pieces="piece" if len(parts) == 1 else "pieces",
+        copy_line=f"\nCc: {wording.join(authors[:-1][:3])}" if len(authors) > 1 else "",
+    )
+    if len(authors) > 1:
+        draft.know(one=authors[0], other=authors[-1], two="yes")
+    if topics.answer_in(str(task["title"])):
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
+    know_goal(draft, inputs, about, known.bare_role(""))
+
+
 def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tuple[Source, Finding]) -> None:
     """The main finding with its cause and remedy, and the second one where a part has counted it."""
     part, finding = lead
@@ -149,6 +153,7 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tu
         flaw1=finding.flaw.text,
         why1=draft.phrase(problem.cause),
         do1=finding.remedy or draft.phrase(problem.remedy),
+        severity=severity(draft),
         p1=part.slots["dep_author"],
         p2=next((one.slots["dep_author"] for one in parts if one.slots["dep_author"] != part.slots["dep_author"]), draft.slots["head_the"]),
     )
@@ -160,11 +165,11 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tu
 _OF_SECOND = ("k2", "pct2", "rest2", "rest2_pct", "both", "k2_then", "customers2")
 
 
-def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, head: str, today: date) -> None:
+def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, today: date) -> None:
     """The day by which the head of the department decides: the one that the parts give, where it is still to come."""
     ordered = sorted(parts, key=lambda part: not lead or part is not lead[0])
     for part in ordered:
-        day = wording.parse_day_month(decided_by(part.text, head), today)
+        day = wording.parse_day_month(decided_by(part.text, draft.slots["head"]), today)
         if day and 0 < (day - today).days < 60:
             draft.know(soon=wording.day_month(day))
             for name, after in (("later", 5), ("check_day", 11)):
