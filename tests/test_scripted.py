@@ -832,6 +832,22 @@ def test_a_merge_says_which_count_holds_however_many_parts_there_are() -> None:
         assert re.search(r"later|two figures", text), text
 
 
+@pytest.mark.parametrize("title", ["", "✓", "表", "X: y", "Ünïcode ✓ 表 review", "a b c d e f g h i j k l m"])
+def test_odd_titles_empty_inputs_and_unknown_roles_still_make_a_text(title: str) -> None:
+    odd = {**DEPENDENCY, "excerpt": '""""" | a | 1 |\n- 3 of 2 requests time out after the second retry', "id": None}
+    bare = {**ROLES["Data Analyst"], "role": "Lion Tamer 表"} | {name: [] for name in ("skills", "activities", "artifacts", "subjects")}
+    task = {**TASK, "title": title, "description": "by channel ✓ by segment", "constraints": "", "background": "", "goals": []}
+    for found in ([], [{**odd, "excerpt": "", "title": "", "author": ""}], [odd]):
+        for organization in (ORGANIZATION, {**ORGANIZATION, "departments": [], "goals": []}):
+            shared = {"task": task, "organization": organization, "goals": []}
+            subtask = {"goal": "", "activity": "zzz", "hours": 1}
+            answers = [
+                ask("execute", 1, role=bare, dependencies=found, subtask=subtask, **shared),
+                ask("merge", 1, partials=found, references=found, **shared),
+            ]
+            assert all(answer["title"] and answer["content"] and "{" not in answer["content"] for answer in answers)
+
+
 def test_no_weekday_is_named_without_its_date_ahead() -> None:
     for seed in range(200):
         text = plain(ask("execute", seed, role=ROLES["Support Agent"], date="2026-03-05"))
