@@ -72,7 +72,7 @@ def test_what_waits_for_an_absent_agent_is_blocked_and_not_spilled(tmp_path: Pat
         "affects": ["Joiner"],
         "effects": [{"absence": {"role": "Joiner", "for": "13 days"}}],
     }
-    run = simulated(tmp_path / "run", one, stubs={"decompose": parallel}, incidents=[absence])
+    run = simulated(tmp_path / "run", one, stubs={"decompose": parallel}, incidents=[absence], seed=2)
     away = [event for event in [*events(run, "blocked"), *events(run, "spilled")] if "2026-01-10" < event["time"] < "2026-01-17"]
     begun = {row["task"] for row in rows(run, "subtasks") if row["started"] is not None and row["started"] < "2026-01-06"}
     assert {event["kind"] for event in away if event["subject"] not in begun} == {"blocked"}

@@ -808,6 +808,46 @@ def test_what_is_called_better_is_better() -> None:
     assert seen == {True, False, "share"}
 
 
+def test_a_subject_is_as_long_as_the_texts_about_it_say() -> None:
+    title = "Prepare the ad spend by channel for use by Support Agent"
+    assert topics.topic(title) == "ad spend"
+    assert topics.widened("ad spend", title, "Report on the ad spend by channel with figures") == "ad spend by channel"
+    assert topics.widened("webinar promotion", "Report on the webinar promotion as a basis", "webinar promotion as others see it") == (
+        "webinar promotion"
+    )
+
+
+def test_who_does_not_own_a_subject_counts_what_its_owner_counts() -> None:
+    task = {**TASK, "title": "Review the rate limiter with one named owner", "description": "Go through requests from the gateway log."}
+    goal = {"goal": "Report on the rate limiter as the Data Analyst sees it", "activity": "report", "hours": 4}
+    for seed in range(20):
+        found = findings_in(ask("execute", seed, task=task, subtask=goal, dependencies=[])["content"])
+        assert {finding.items for finding in found} <= {"requests"}
+
+
+def test_a_merge_says_which_count_holds_however_many_parts_there_are() -> None:
+    other = part("Zoe Hahn", "Churn cohort table: second count", "81 of 320 accounts left within ninety days of signing.")
+    for seed in range(20):
+        text = merged(seed, partials=[*PARTS, PARTS[1], other])
+        assert re.search(r"later|two figures", text), text
+
+
+@pytest.mark.parametrize("title", ["", "✓", "表", "X: y", "Ünïcode ✓ 表 review", "a b c d e f g h i j k l m"])
+def test_odd_titles_empty_inputs_and_unknown_roles_still_make_a_text(title: str) -> None:
+    odd = {**DEPENDENCY, "excerpt": '""""" | a | 1 |\n- 3 of 2 requests time out after the second retry', "id": None}
+    bare = {**ROLES["Data Analyst"], "role": "Lion Tamer 表"} | {name: [] for name in ("skills", "activities", "artifacts", "subjects")}
+    task = {**TASK, "title": title, "description": "by channel ✓ by segment", "constraints": "", "background": "", "goals": []}
+    for found in ([], [{**odd, "excerpt": "", "title": "", "author": ""}], [odd]):
+        for organization in (ORGANIZATION, {**ORGANIZATION, "departments": [], "goals": []}):
+            shared = {"task": task, "organization": organization, "goals": []}
+            subtask = {"goal": "", "activity": "zzz", "hours": 1}
+            answers = [
+                ask("execute", 1, role=bare, dependencies=found, subtask=subtask, **shared),
+                ask("merge", 1, partials=found, references=found, **shared),
+            ]
+            assert all(answer["title"] and answer["content"] and "{" not in answer["content"] for answer in answers)
+
+
 def test_no_weekday_is_named_without_its_date_ahead() -> None:
     for seed in range(200):
         text = plain(ask("execute", seed, role=ROLES["Support Agent"], date="2026-03-05"))
@@ -1046,7 +1086,10 @@ ASKED = {
     "Update the price list to match the churn cohort table": ("targets", r"→|until now"),
     "Check that the price list and the churn cohort table do not contradict each other": ("compare", r"says|show|written|accounts"),
     "Supply the figures from the price list that the churn cohort table needs": ("figures", r"\d"),
-    "Explain the price list to the team that works on the churn cohort table": ("explain", r"(?i)three|to know|third|exercise 3"),
+    "Explain the price list to the team that works on the churn cohort table": (
+        "explain",
+        r"(?i)three|to know|third|exercise|take along|session|newcomers",
+    ),
     "Draft the text for the price list": ("text", r"(?i)draft|wording|text"),
     "Sketch the change in the price list that the churn cohort table calls for": ("design", r"(?i)propos|sketch|new:|change in one line"),
 }

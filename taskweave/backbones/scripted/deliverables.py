@@ -207,7 +207,7 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
         why2=draft.phrase(second.cause),
         do2=draft.phrase(second.remedy),
         task=str(task["title"]).rstrip("."),
-        severity="high" if int(draft.slots["pct"].split()[0]) > 22 else "medium" if int(draft.slots["pct"].split()[0]) > 9 else "low",
+        severity=severity(draft),
         few_number=wording.in_words(2 + int(draft.random.random() * 4)),
     )
     draft.know(**({"same": "yes"} if own == about else {"served": about}), whom=whom(case))
@@ -222,6 +222,12 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
         if len(wording.stems(f"{own} {about} {case.items}") & wording.stems(reading)) > 1:
             draft.know(evidence=reading)
+
+
+def severity(draft: Draft) -> str:
+    """How grave the main finding is, by its share."""
+    share = int(draft.slots["pct"].split()[0])
+    return "high" if share > 22 else "medium" if share > 9 else "low"
 
 
 def whom(case: fields.Case) -> str:
@@ -244,10 +250,10 @@ _MEASURED = 0.3  # how often a text speaks of a metric that nobody has asked for
 
 
 def people_as_who(text: str, flaws: Iterable[str]) -> str:
-    """The text with 'who' for 'that' where the flaws are of people."""
+    """The text with 'who' for 'that' where the flaws are of people, some of whom are called new already."""
     for flaw in flaws:
         text = text.replace(f" that {flaw}", f" who {flaw}")
-    return text
+    return text.replace("new new ", "new ")
 
 
 def subjects_of(role: known.Role, goal: str, title: str) -> tuple[str, str]:

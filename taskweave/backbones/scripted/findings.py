@@ -6,7 +6,7 @@ A finding is a count of things that have a flaw which the phrase banks know, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -20,7 +20,8 @@ _QUOTED = re.compile(r'"[^"]*(?:"|$)')
 _LIMIT_START = re.compile(r"(?:[-*>#] )*(?:what we want|aims?\b|target|limit|done when|measure|expected)")
 _LIMIT_HINTS = ("at most", "at least", "fewer", "no more than", "expect", "target", "aim", "goal", "would", "should", "until", "by ", "→")
 _LIMIT = re.compile(r"\b(?:at most|at least|fewer|no more than|expect\w*|targets?|aims?|aimed|goal|would|should|until|by \d)\b|→")
-_NUMBER = r"(\d[\d,]*\d|\d)"
+_FIGURE = r"\d[\d,]*\d|\d"
+_NUMBER = rf"({_FIGURE})"
 _WHOLE = rf"{_NUMBER},? (?:out )?of (?:the |our |all )?{_NUMBER},?"
 _NUMBER_LAST = re.compile(rf"{_NUMBER} \Z")
 _WHOLE_LAST = re.compile(rf"{_WHOLE} \Z")
@@ -169,3 +170,22 @@ def decided_by(excerpt: str, head: str) -> str:
 def steps_in(excerpt: str) -> tuple[Step, ...]:
     """The rows of an excerpt that give a day, a step and an owner."""
     return tuple(Step(day, what.strip(), one or other) for day, what, one, other in _ROW.findall(excerpt))
+
+
+# What a text has besides its counts of flaws, with the rule that tells of it: a trial, a change, a sample, the past, a target.
+_BESIDES = (
+    ("part_tried", re.compile(r"(?P<x>\d+) of (?P<y>\d+) passed")),
+    ("part_changed", re.compile(r"(?P<x>none|\d+) of (?P<y>\d+) new ")),
+    ("part_traced", re.compile(r"(?P<x>\d+) were traced from beginning to end; the trail of (?P<y>\d+)")),
+    ("part_past", re.compile(rf"\bOn (?P<day>{_DAY}) (?:it|the count) was (?P<x>{_FIGURE}) of (?P<y>{_FIGURE})(?!\d)")),
+    ("part_target", re.compile(rf"[Tt]arget(?:: at most| of|.*?at most) (?P<x>{_FIGURE})(?!\d)")),
+)
+
+
+@lru_cache(maxsize=1024)
+def besides(excerpt: str) -> tuple[str, Mapping[str, str]]:
+    """A rule that tells what else an excerpt has, and its slots; ('', {}) where it has nothing of the kind."""
+    for rule, pattern in _BESIDES:
+        if found := pattern.search(excerpt):
+            return rule, found.groupdict()
+    return "", {}

@@ -14,10 +14,10 @@ from functools import partial
 from zlib import crc32
 
 from taskweave.backbones.scripted import known, products, queries, topics, wording
-from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, whom
+from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, severity, whom
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import Setting, dates, due, figures
-from taskweave.backbones.scripted.findings import Finding, decided_by, steps_in, with_totals
+from taskweave.backbones.scripted.findings import Finding, besides, decided_by, steps_in, with_totals
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import Source, compared, named, source
@@ -56,45 +56,23 @@ def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | Non
 
 
 def merge(inputs: Inputs, dice: Dice) -> Json:
-    task, organization = inputs["task"], inputs["organization"]
+    task = inputs["task"]
     title = str(task["title"])
     about = topics.topic(title)
     if not topics.answer_in(title):
         about = topics.widened(about, title, *(str(part["title"]) for part in inputs["partials"]))
     today = wording.parse_date(inputs["date"]) or _START
+    setting = Setting.of(f"{inputs['organization']['name']}:{about}", title, today)
     parts = parts_of(inputs["partials"])
-    setting = Setting.of(f"{organization['name']}:{about}", title, today)
-    draft = Draft(dice.words, {}, salt=crc32(title.encode()) + today.isocalendar().week)
-    last = parts[-1].slots if parts else {}
-    kind = kind_of(last.get("dep_kind", "report"))
-    authors = wording.unique(part.slots["dep_author"] for part in parts)
-    head = head_of(organization, last.get("dep_role", ""))
-    draft.know(
-        **dates(setting.task, today),
-        O=about,
-        T=about,
-        task=title.rstrip("."),
-        company=str(organization["name"]),
-        author=authors[-1] if authors else str(organization["name"]),
-        authors=wording.join(authors) or str(organization["name"]),
-        head=head,
-        head_the=f"the {head}",
-        part_count=wording.in_words(len(parts)),
-        pieces="piece" if len(parts) == 1 else "pieces",
-        copy_line=f"\nCc: {wording.join(authors[:-1][:3])}" if len(authors) > 1 else "",
-        severity="medium",
-    )
-    if len(authors) > 1:
-        draft.know(one=authors[0], other=authors[-1], two="yes")
-    incident = bool(topics.answer_in(title))
-    if incident:
-        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
-    know_goal(draft, inputs, about, known.bare_role(""))
+    draft = Draft(dice.words, dict(dates(title, today)), salt=crc32(title.encode()) + today.isocalendar().week)
+    _know_task(draft, inputs, about, parts)
+    incident = "incident" in draft.slots
+    kind = kind_of(parts[-1].slots["dep_kind"] if parts else "report")
     lead = leading(parts, about)
     case = lead[1].flaw.case if lead else None
     if lead:
         _know_lead(draft, setting, parts, lead)
-    _know_decision(draft, parts, lead, head, today)
+    _know_decision(draft, parts, lead, today)
     references = [source(raw) for raw in inputs["references"]]
     constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
 
@@ -112,7 +90,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
             used=_used(draft, references, lead, about, brief=level > 1),
-            joint=_joint(draft, parts, lead) if level < 7 else "",
+            joint=_joint(draft, parts, lead, brief=level > 6),
         )
         _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, level // 2)])
         if kind == "sql":  # marks of comment and of a list would make two on a line
@@ -127,6 +105,32 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         flaws = {finding.flaw.text for part in parts for finding in part.found if finding.flaw.case.people}
         title, content = (people_as_who(text, flaws) for text in (title, content))
     return {"title": title, "content": content}
+
+
+def _know_task(draft: Draft, inputs: Inputs, about: str, parts: Sequence[Source]) -> None:
+    """What the task is about, who worked on it, and who decides."""
+    task, organization = inputs["task"], inputs["organization"]
+    company = str(organization["name"])
+    authors = wording.unique(part.slots["dep_author"] for part in parts)
+    head = head_of(organization, parts[-1].slots["dep_role"] if parts else "")
+    draft.know(
+        O=about,
+        T=about,
+        task=str(task["title"]).rstrip("."),
+        company=company,
+        author=authors[-1] if authors else company,
+        authors=wording.join(authors) or company,
+        head=head,
+        head_the=f"the {head}",
+        part_count=wording.in_words(len(parts)),
+        pieces="piece" if len(parts) == 1 else "pieces",
+        copy_line=f"\nCc: {wording.join(authors[:-1][:3])}" if len(authors) > 1 else "",
+    )
+    if len(authors) > 1:
+        draft.know(one=authors[0], other=authors[-1], two="yes")
+    if topics.answer_in(str(task["title"])):
+        draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
+    know_goal(draft, inputs, about, known.bare_role(""))
 
 
 def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tuple[Source, Finding]) -> None:
@@ -149,6 +153,7 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tu
         flaw1=finding.flaw.text,
         why1=draft.phrase(problem.cause),
         do1=finding.remedy or draft.phrase(problem.remedy),
+        severity=severity(draft),
         p1=part.slots["dep_author"],
         p2=next((one.slots["dep_author"] for one in parts if one.slots["dep_author"] != part.slots["dep_author"]), draft.slots["head_the"]),
     )
@@ -160,11 +165,11 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tu
 _OF_SECOND = ("k2", "pct2", "rest2", "rest2_pct", "both", "k2_then", "customers2")
 
 
-def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, head: str, today: date) -> None:
+def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, today: date) -> None:
     """The day by which the head of the department decides: the one that the parts give, where it is still to come."""
     ordered = sorted(parts, key=lambda part: not lead or part is not lead[0])
     for part in ordered:
-        day = wording.parse_day_month(decided_by(part.text, head), today)
+        day = wording.parse_day_month(decided_by(part.text, draft.slots["head"]), today)
         if day and 0 < (day - today).days < 60:
             draft.know(soon=wording.day_month(day))
             for name, after in (("later", 5), ("check_day", 11)):
@@ -174,39 +179,47 @@ def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Fi
             return
 
 
-_OWN_VOICE = re.compile(r"\b(?:I|my|me)\b")
+_OF_THE_WRITER = re.compile(r"\b(?:I|my|me|reading time)\b")
 
 
 def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, rule: str) -> None:
     """`listed` and `ticked`: a line for each part, with a figure that no line before it has told where it has one."""
     told = [lead[1].flaw.problem] if lead else []
+    counts = {lead[1].count} if lead else set()
     proposed = [draft.slots.get("do1", "")]
     lines = []
     for part in parts:
         fresh = next((finding for finding in part.found if finding.flaw.problem not in told), None)
         first = part.found[0] if part.found else None
-        differs = lead is not None and first is not None and first.flaw.problem is lead[1].flaw.problem and first.count != lead[1].count
+        differs = lead is not None and first is not None and first.flaw.problem is lead[1].flaw.problem and first.count not in counts
         chosen = first if differs else fresh
-        steps = steps_in(part.text)
         if chosen is not None:
             told.append(chosen.flaw.problem)
+            counts.add(chosen.count)
             slots = _finding_slots(draft, chosen)
             again = slots["do"] in proposed
             proposed.append(slots["do"])
             lines.append(local(draft, "part_least" if again or differs else rule, {**part.slots, **slots}))
-        elif lead is not None and part is lead[0] and not steps:
-            lines.append(local(draft, "part_lead", part.slots))
-        elif steps:
-            step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
-            lines.append(local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner}))
         elif first is not None:
-            lines.append(local(draft, "part_same", {**part.slots, **_finding_slots(draft, first)}))
+            lines.append(_other_line(draft, part, first, lead is not None and part is lead[0]))
         else:
             gist = "" if part.slots["dep_kind"] == "SQL" else known.telling(part.text, 8)
-            gist = "" if _OWN_VOICE.search(gist) else gist
+            gist = "" if _OF_THE_WRITER.search(gist) else gist
             lines.append(local(draft, "part_gist" if gist else "part_bare", {**part.slots, "gist": gist}))
     lines = [line.strip() for line in lines]
     draft.know(listed="\n".join(f"- {line}" for line in lines), ticked="\n".join(f"- [x] {line}" for line in lines))
+
+
+def _other_line(draft: Draft, part: Source, first: Finding, leads: bool) -> str:
+    """The line of a part whose counts have been told: its dates, or what else it has."""
+    if steps := steps_in(part.text):
+        step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
+        return local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner})
+    slots = {**part.slots, **_finding_slots(draft, first)}
+    rule, more = ("part_query", {}) if part.slots["dep_kind"] == "SQL" else besides(part.text)
+    if rule:
+        return local(draft, rule, {**slots, **more})
+    return local(draft, "part_lead" if leads else "part_same", slots)
 
 
 def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:
@@ -222,8 +235,8 @@ def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:
     }
 
 
-def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None) -> str:
-    """Whether the parts' figures can be put side by side, and which holds where two of them differ."""
+def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, brief: bool) -> str:
+    """Which figure holds where two parts differ; unless `brief`, also whether the parts' figures can be put side by side."""
     if lead is None:
         return ""
     pairs = [(part, finding) for part in parts for finding in part.found]
@@ -240,6 +253,8 @@ def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] |
                 most, who = max((finding.total, slots["a_author"]), (other.total, slots["b_author"]))
                 totals = {"a_total": wording.number(finding.total), "b_total": wording.number(other.total), "most": wording.number(most)}
                 return local(draft, "conflict_total", slots | totals | {"most_author": who})
+    if brief:
+        return ""
     apart = wording.unique(finding.items for _, finding in pairs if finding.items != lead[1].items)
     if apart:
         return local(draft, "apart", {"apart_items": wording.join(apart[:2])})

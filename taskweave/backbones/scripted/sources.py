@@ -92,6 +92,8 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
         if builds:
             lead = one
             break
+    if not builds and "evidence" in slots:
+        builds = draft.say("evidence_line")
     rest = [one for one in near if one is not lead]
     if rest:
         told = local(draft, "basis_near", {"named": wording.join([named(one.slots) for one in rest[:2]])})

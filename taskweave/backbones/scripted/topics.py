@@ -327,7 +327,7 @@ def widened(subject: str, title: str, *others: str) -> str:
     """A subject read out of a title, with the words that follow it there as long as another text about it has them too."""
     low = title.lower().replace("_", " ")
     at = low.find(subject.lower())
-    if at < 0:
+    if at < 0 or not subject.strip():
         return subject
     found = subject
     for word in title[at + len(subject) :].split():
