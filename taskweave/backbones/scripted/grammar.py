@@ -224,19 +224,35 @@ def shortened(text: str, most: int) -> str:
     return text.replace(SPARE, "").replace(END, "")
 
 
-_STARTS = re.compile(r"([.!?\n](?:(?<=\n)(?:- (?:\[ \] )?|\d+\. |> )?|(?<=[.!?])['\")]* )['\"(]?)([a-z])")
 _FIRST = re.compile(r"['\"(]?[a-z]")
+_STARTS = (  # of sentences, by the mark before them: a pattern that begins with one certain character is searched for sooner
+    ("\n", re.compile(r"\n(?:- (?:\[ \] )?|\d+\. |> )?['\"(]?[a-z]")),
+    (".", re.compile(r"\.['\")]* ['\"(]?[a-z]")),
+    ("?", re.compile(r"\?['\")]* ['\"(]?[a-z]")),
+    ("!", re.compile(r"![')\"]* ['\"(]?[a-z]")),
+)
+
+
+def _upper(found: re.Match[str]) -> str:
+    return found[0].upper()
 
 
 def tidy(text: str) -> str:
     """Join what optional rules left open, and begin every sentence with a capital."""
-    for many, one in (("  ", " "), (" \n", "\n"), ("\n ", "\n"), ("\n-\n", "\n"), ("\n\n\n", "\n\n")):
-        while many in text:
-            text = text.replace(many, one)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    if "\n" in text:
+        text = "\n".join([line.strip(" ") for line in text.split("\n")])
+        for many, one in (("\n-\n", "\n"), ("\n\n\n", "\n\n")):
+            while many in text:
+                text = text.replace(many, one)
     text = text.strip().removesuffix("\n-")
     if first := _FIRST.match(text):
         text = text[: first.end()].upper() + text[first.end() :]
-    return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
+    for mark, start in _STARTS:
+        if mark in text:
+            text = start.sub(_upper, text)
+    return text
 
 
 def words_of(text: str) -> int:
