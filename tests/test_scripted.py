@@ -1042,6 +1042,9 @@ def test_a_malformed_frame_is_refused() -> None:
 
 def test_tidy_starts_sentences_with_capitals_and_leaves_no_gaps() -> None:
     assert tidy("the end.  it is near.\n\n\n\n - [ ] x") == "The end. It is near.\n\n- [ ] X"
+    assert tidy("is it? (yes! 'no.') so 3.5 a.m. e.g.so\n1. one \n > two\n-\n\"three\n-") == (
+        "Is it? (Yes! 'No.') So 3.5 a.m. E.g.so\n1. One\n> Two\n\"Three"
+    )
 
 
 # ---------------------------------------------------------------- what a deliverable is about

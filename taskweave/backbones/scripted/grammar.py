@@ -290,7 +290,7 @@ class Draft:
 
     def _holds(self, condition: Condition) -> bool:
         known = self.slots.keys()
-        if not condition.needs <= known or (condition.bars and not known.isdisjoint(condition.bars)):
+        if not known >= condition.needs or (condition.bars and not known.isdisjoint(condition.bars)):
             return False
         return not condition.refs or all(map(self._possible, condition.refs))
 
@@ -306,14 +306,21 @@ class Draft:
     def choose(self, rule: str, strict: bool = False) -> Frame | None:
         """A frame of the rule that fits and repeats nothing; where there is none, one that repeats (None if `strict`)."""
         frames, used, spent = load().rules[rule], self.used, self.spent
-        roll, count = self.random.random, len(frames)
+        roll, count, known = self.random.random, len(frames), self.slots.keys()
+        passed = -self.salt % 3 if count > 5 else 3  # of three frames in a row, the one that is passed over
         for _ in range(8):
             at = int(roll() * count)
-            if count > 5 and (at + self.salt) % 3 == 0:
+            if at % 3 == passed:
                 continue
             candidate = frames[at]
             condition = candidate.condition
-            if candidate not in used and condition.needs.isdisjoint(spent) and self._holds(condition):
+            if (
+                known >= condition.needs
+                and candidate not in used
+                and condition.needs.isdisjoint(spent)
+                and (not condition.bars or known.isdisjoint(condition.bars))
+                and (not condition.refs or all(map(self._possible, condition.refs)))
+            ):
                 used.add(candidate)
                 return candidate
         holding = set(filter(self._holds, load().conditions[rule]))
@@ -350,7 +357,7 @@ class Draft:
             if isinstance(step, str):
                 out.append(step)
             elif isinstance(step, Run):
-                if self.once:
+                if self.once and not self.once.isdisjoint(step.names):
                     self.spent |= self.once & step.names
                 out.append(step.template % self.slots)
             elif isinstance(step, Slot):
