@@ -107,6 +107,12 @@ def test_a_start_after_thursday_begins_with_the_next_week(start: str) -> None:
     assert year.week_of_date(date.fromisoformat(start)) is None
 
 
+@given(st.integers(30, 840))
+def test_a_day_has_all_minutes_of_its_hours(minutes: int) -> None:
+    assert calendar("2026-01-05", hours=minutes / 60).day_minutes == minutes
+    assert calendar("2026-01-05", hours=8.2).day_minutes == 492  # 8.2 * 60 is a little less
+
+
 def test_a_week_of_holidays_has_no_working_day_and_is_never_that_of_a_day() -> None:
     year = calendar("2026-01-05", holidays=("2026-01-12", "2026-01-13", "2026-01-14", "2026-01-15", "2026-01-16"))
     assert [week.day_count for week in year.weeks[:3]] == [5, 0, 5]

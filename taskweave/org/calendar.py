@@ -50,7 +50,7 @@ class WorkCalendar:
 
     def __init__(self, spec: CalendarSpec) -> None:
         self.spec = spec
-        self.day_minutes = int(spec.hours * 60)
+        self.day_minutes = round(spec.hours * 60)
         self._anchor = _anchor(spec.start)
         days: list[date] = []
         weeks: list[Week] = []
