@@ -94,6 +94,8 @@ def test_what_stands_around_the_object_is_passed_over(text: str) -> None:
         '{"summary": "All is done.", "items": ["a", "b",],}',
         '```json\n{"summary": "All is done." "items": ["a", "b"]}\n```',
         '{"summary": "All is "really" done.", "items": ["a", "b"]}',
+        '{"summary": "All is done.", "items": ["a", "b"],} I hope this helps.',
+        'Here: {"summary": "All is done.", "items": ["a", "b",]}\n```\nIt\'s "done".',
     ],
 )
 def test_malformed_json_is_repaired_and_that_is_said(text: str) -> None:

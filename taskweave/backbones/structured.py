@@ -202,7 +202,7 @@ def _object_within(text: str) -> tuple[Json, bool]:
         _, end = _DECODER.raw_decode(text)
         return _object(text[:end]), False
     except (ValueError, RecursionError):
-        text = text.rstrip("` \t\r\n")
+        text = text[: text.rfind("}") + 1]
     if _is_open(text):
         raise Unusable("the JSON stops before it is complete")
     import json_repair
@@ -241,8 +241,8 @@ def _clean(value: Json) -> Json:
 
 
 def _is_open(text: str) -> bool:
-    """Whether a text that begins with a brace ends before that brace is closed."""
-    if not text.endswith("}"):
+    """Whether a text, from a brace to the last closing one, ends before that first brace is closed."""
+    if not text:
         return True
     depth, quoted, escaped = 0, False, False
     for character in text:
