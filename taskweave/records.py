@@ -33,6 +33,11 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def tokens(text: str) -> int:
+    """Tokens = ceil(UTF-8 bytes / 4), everywhere."""
+    return -(-(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))) // 4)
+
+
 # A schema object, kept alive by standing here, its text and the text's digest: thousands of requests share one.
 _SCHEMAS: dict[int, tuple[Mapping[str, Json], str, str]] = {}
 
@@ -196,6 +201,11 @@ class Request:
             }
         )
 
+    def tokens(self) -> int:
+        """Tokens of what is sent, by the rule of the house: the messages, and the schema that goes with them."""
+        schema = tokens(self._schema()[1]) if self.schema is not None else 0
+        return schema + sum(tokens(text) for _, text in self.messages)
+
     def text_digests(self) -> tuple[str, ...]:
         """The digests of the messages' texts, in their order."""
         return tuple(text_digest(text) for _, text in self.messages)
@@ -231,6 +241,14 @@ class Completion:
     cached_tokens: int | None = None
     model: str | None = None
     fingerprint: str | None = None
+
+    def tokens(self, request: Request) -> tuple[int, int]:
+        """Those of the prompt and of the answer: what the provider counted, else by the rule of the house."""
+        prompt, answer = self.prompt_tokens, self.completion_tokens
+        return (
+            request.tokens() if prompt is None else prompt,
+            tokens(self.text or self.refusal or "") if answer is None else answer,
+        )
 
 
 class Backbone(Protocol):

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from taskweave.backbones.scripted import Scripted
-from taskweave.records import Request
+from taskweave.records import Request, tokens
 from tests.simulated import WORKSHOP, Stub, events, rows, simulated
 
 
 def chained(request: Request) -> Any:
     """A decompose answer in which each subtask waits for the one before it."""
     return decomposed(request, lambda n: [f"s{n - 1}"] if n > 1 else [])
+
+
+def test_the_journal_and_the_calls_count_tokens_alike_and_the_schema_with_them(tmp_path: Path) -> None:
+    asked: list[Request] = []
+
+    def seen(request: Request) -> Any:
+        asked.append(request)
+        return chained(request)
+
+    run = simulated(tmp_path / "run", until="week:1", stubs={"decompose": seen, "merge": lambda request: "no object"})
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db:
+        kept = db.execute("SELECT site, ordinal, prompt_tokens, completion_tokens FROM outcomes WHERE kind = 'complete'").fetchall()
+    calls = run.table("calls")
+    assert {call["fallback"] for call in calls} == {True, False}
+    assert sorted(kept) == sorted((c["site"], c["ordinal"], c["prompt_tokens"], c["completion_tokens"]) for c in calls)
+    counted = [sum(map(tokens, (text for _, text in r.messages))) + tokens(r.schema_text()) for r in asked]
+    assert sorted(c["prompt_tokens"] for c in calls if c["prompt"] == "decompose") == sorted(counted)
 
 
 def parallel(request: Request) -> Any:
