@@ -1,6 +1,8 @@
-"""The paper's tuples as frozen values, and what passes between a work and a backbone.
+"""The paper's tuples that pass between works as frozen values, and what passes between a work and a backbone.
 
-Nothing here computes, reads or writes.  Greek letters of the paper stand in the docstrings; `STYLE` names stand in the code.
+What is only written down is a row, and stands in `pool/declared.py`: S in `states`, τ in `tasks`, τ̂ in `subtasks`, r in `results`, ξ in
+`provenance`.  While S and τ are open they change: `simulation/units.py` and `simulation/open_work.py` hold them.  Nothing here reads or
+writes.  Greek letters of the paper stand in the docstrings, its words in the code.
 """
 
 from __future__ import annotations
@@ -42,22 +44,6 @@ def tokens(text: str) -> int:
 _SCHEMAS: dict[int, tuple[Mapping[str, Json], str, str]] = {}
 
 
-# ---------------------------------------------------------------- planning (Sec. 3.2)
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanningState:
-    """S = (π, 𝒯, σ), Eq. 1: what a unit intends, has committed and has observed.  `parent` is p; the root's is None."""
-
-    id: str
-    level: Level
-    period: str
-    owner: str
-    parent: str | None
-    revision: int
-    plan: str
-    tasks: tuple[str, ...]
-    diagnosis: str | None
-
-
 # ---------------------------------------------------------------- work (Sec. 3.3)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskSpec:
@@ -73,15 +59,6 @@ class TaskSpec:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """τ = (η, δ, ξ), Eq. 4; δ and ξ stand on its `Result` once there is one."""
-
-    id: str
-    state: str
-    spec: TaskSpec
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DependencyQuery:
     """Ψ, Eq. 5: what must be resolved before a subtask is executed.
 
@@ -93,19 +70,6 @@ class DependencyQuery:
     text: str = ""
     filters: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Subtask:
-    """τ̂ = (η̂, Ψ): one atomic goal and what it needs."""
-
-    id: str
-    task: str
-    goal: str
-    activity: str
-    role: str
-    hours: float
-    needs: DependencyQuery
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,37 +90,6 @@ class Context:
 
     results: tuple[Dependency, ...]
     evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Provenance:
-    """ξ: who made a result, from what, for which plan and goal, with which prompt (Eq. 7)."""
-
-    result: str
-    state: str
-    goals: tuple[str, ...]
-    prompt: str
-    backbone: str
-    agent: str
-    delegator: str
-    calls: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
-    """r = (η̂, δ, ξ), Eq. 7, or the merged composite result, Eq. 8 (`subtask` is None)."""
-
-    id: str
-    task: str
-    subtask: str | None
-    agent: str
-    artifact: str
-    title: str
-    content: str
-    finished: str
-    quality: Quality
-    origin: Origin
-    provenance: Provenance
 
 
 # ---------------------------------------------------------------- asking a backbone

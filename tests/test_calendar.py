@@ -67,7 +67,6 @@ def test_a_boundary_minute_is_the_morning_of_a_day_or_the_close_of_the_one_befor
     year = WorkCalendar(CalendarSpec(start=start, hours=7.5))
     assert year.day_minutes == 450
     minute %= 450 * len(year.days)
-    assert year.date_of_minute(minute) == year.days[minute // 450]
     assert year.moment(minute)[:10] == year.days[minute // 450].isoformat()
     boundary = minute - minute % 450
     assert year.moment(boundary).endswith("T09:00")
@@ -128,7 +127,6 @@ def test_minutes_become_moments_of_working_days() -> None:
     assert year.moment(480) == "2026-01-07T09:00"
     assert year.moment(480, end=True) == "2026-01-05T17:00"
     assert year.moment(495) == "2026-01-07T09:15"
-    assert year.date_of_minute(480, end=True) == date(2026, 1, 5)
     past = 480 * len(year.days)
     assert year.moment(past) == year.moment(past, end=True) == year.moment(past + 999) == f"{year.days[-1]}T17:00"
 

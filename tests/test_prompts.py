@@ -43,7 +43,7 @@ def test_every_step_has_its_prompt() -> None:
 
 @pytest.mark.parametrize("prompt", IDS)
 def test_each_uses_exactly_its_inputs_and_names_an_answer(prompt: str) -> None:
-    assert BOOK.variables(prompt) == INPUTS[prompt].keys()
+    assert BOOK[prompt].variables == INPUTS[prompt].keys()
     assert issubclass(getattr(answers, BOOK[prompt].schema), answers.Answer)
 
 
@@ -348,7 +348,7 @@ def test_the_samples_are_inputs_of_every_prompt() -> None:
     assert sorted(samples["steps"]) == IDS
     for prompt, inputs in samples["steps"].items():
         for one in inputs:
-            assert {"organization", *one} == BOOK.variables(prompt)
+            assert {"organization", *one} == BOOK[prompt].variables
     BOOK.try_out()
 
 
