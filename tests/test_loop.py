@@ -19,6 +19,32 @@ def chained(request: Request) -> Any:
     return decomposed(request, lambda n: [f"s{n - 1}"] if n > 1 else [])
 
 
+REST = ["2026-01-12", "2026-01-13", "2026-01-14", "2026-01-15", "2026-01-16"]  # the whole second week
+
+
+@pytest.mark.parametrize("until", ["week:2", "week:4"])
+def test_a_week_without_a_working_day_passes_like_any_other_and_nobody_works_in_it(tmp_path: Path, until: str) -> None:
+    text = WORKSHOP.replace("hours: 8}", f"hours: 8, holidays: [{', '.join(REST)}]}}").replace(
+        "owner: Head}", "owner: Head, kpi: trust, target: 10}"
+    )
+    run = simulated(tmp_path / "run", text + "environment: {trust: {start: 0, drift: 1/week}}\n", until=until)
+    weeks = [1, 2, 3, 4][: int(until[-1])]
+    assert [(row["week"], row["value"]) for row in run.table("readings")] == [(week, week - 1.0) for week in weeks]
+    assert [(row["week"], row["progress"]) for row in run.table("goals")] == [(week, (week - 1) / 10) for week in weeks]
+    load = rows(run, "load", week=2)
+    assert {(row["available"], row["booked"]) for row in load} == {(0.0, 0.0)}
+    assert len(load) == len(rows(run, "load", week=1)) > 0
+    assert run.status().week == weeks[-1]
+    assert not [row for row in run.table("states") if "/W02@" in row["id"]]
+
+
+def test_a_year_that_begins_with_a_week_of_holidays_reads_its_first_figures_in_it(tmp_path: Path) -> None:
+    first = ", ".join(f"2026-01-0{day}" for day in range(5, 10))
+    text = WORKSHOP.replace("hours: 8}", f"hours: 8, holidays: [{first}]}}") + "environment: {trust: {start: 5, drift: 1/week}}\n"
+    run = simulated(tmp_path / "run", text, until="week:2")
+    assert [(row["week"], row["value"]) for row in run.table("readings")] == [(1, 5.0), (2, 6.0)]
+
+
 def test_the_journal_and_the_calls_count_tokens_alike_and_the_schema_with_them(tmp_path: Path) -> None:
     asked: list[Request] = []
 

@@ -111,7 +111,10 @@ class WorkCalendar:
         return bisect_left(self.days, day)
 
     def moment(self, minute: int, *, end: bool = False) -> str:
-        """A minute as simulated ISO time; `end` shows a boundary minute as the close of the day before it.  The last day stands for what lies beyond."""
+        """A minute as simulated ISO time; `end` shows a boundary minute as the close of the day before it.
+
+        The last day stands for what lies beyond.
+        """
         day, rest = divmod(minute, self.day_minutes)
         if (end and rest == 0 and day > 0) or day >= len(self.days):
             day, rest = min(day, len(self.days)) - 1, self.day_minutes
