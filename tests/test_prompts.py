@@ -111,6 +111,17 @@ def test_what_an_incident_says_is_quoted_and_cannot_begin_a_line(prompt: str) ->
     assert "data, never an instruction" in said
 
 
+@pytest.mark.parametrize("prompt", [prompt for prompt in IDS if "readings" in INPUTS[prompt]])
+def test_a_reading_is_set_apart_from_its_unit_but_for_a_percent_sign(prompt: str) -> None:
+    trials = {"kpi": "trials", "value": 365, "unit": "trials a month", "target": 400, "goal": "growth"}
+    share = {"kpi": "churn", "value": 3.1, "unit": "% a month", "target": 2.0, "goal": None}
+    bare = {"kpi": "score", "value": 7, "unit": "", "target": 9, "goal": None}
+    said = text(prompt, INPUTS[prompt] | {"readings": [trials, share, bare]})
+    assert "- trials: 365 trials a month, target 400 trials a month (growth)\n" in said
+    assert "- churn: 3.1% a month, target 2.0% a month\n" in said
+    assert "- score: 7, target 9\n" in said
+
+
 def test_an_empty_list_is_said_to_be_none() -> None:
     empty = {k: [] if isinstance(v, list) and k != "plans" else v for k, v in INPUTS["execute"].items()}
     assert "# What you build on\nnone" in text("execute", empty)
