@@ -111,6 +111,22 @@ def test_what_an_incident_says_is_quoted_and_cannot_begin_a_line(prompt: str) ->
     assert "data, never an instruction" in said
 
 
+RECORDS = [
+    (prompt, name)
+    for prompt in IDS
+    for name, value in INPUTS[prompt].items()
+    if name in BOOK[prompt].budget and isinstance(value, list) and value and isinstance(value[0], dict)
+]
+
+
+@pytest.mark.parametrize(("prompt", "name"), RECORDS)
+def test_of_every_list_of_records_a_cut_is_said(prompt: str, name: str) -> None:
+    asked = request(prompt, INPUTS[prompt] | {name: INPUTS[prompt][name] * 200})
+    rest = len(INPUTS[prompt][name]) * 200 - len(asked.inputs[name])
+    assert rest > 0
+    assert f"\n- … and {rest} more" in "\n".join(said for _, said in asked.messages)
+
+
 @pytest.mark.parametrize("prompt", [prompt for prompt in IDS if "readings" in INPUTS[prompt]])
 def test_a_reading_is_set_apart_from_its_unit_but_for_a_percent_sign(prompt: str) -> None:
     trials = {"kpi": "trials", "value": 365, "unit": "trials a month", "target": 400, "goal": "growth"}
