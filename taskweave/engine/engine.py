@@ -135,12 +135,6 @@ class Engine:
         promise._value, promise._resolved, promise._passed = value, True, True
         return promise
 
-    def value_of(self, promise: Promise) -> Any:
-        """The value of a promise that has resolved, without a barrier: for works that gather rows, never for control flow."""
-        if not promise._resolved:
-            raise EngineFault(f"{promise.site!r} has not resolved; name it among the needs")
-        return promise._value
-
     def random(self, purpose: str, site: str) -> random.Random:
         """The generator of one purpose at one site."""
         return keyed_random(self.seed, purpose, site)
