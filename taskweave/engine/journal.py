@@ -74,7 +74,8 @@ class Journal:
     """The writing side.  `create` makes a new journal (BadInput where there is one), otherwise an existing one is opened.
 
     `lost` counts the attempts of earlier sessions that no end closes, `last_tick` is the latest committed tick (-1: none),
-    `weeks` the number of closed weeks, `undone` whether the last `joined` was rolled back.  DiskFull, BadInput (damaged, foreign, newer) come from any method that touches the file.
+    `weeks` the number of closed weeks, `undone` whether the last `joined` was rolled back.  DiskFull, BadInput (damaged, foreign, newer)
+    come from any method that touches the file.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -190,7 +191,8 @@ class Journal:
                     taken.append(file)
                 else:
                     refused.append((file, why))
-                    self._db.execute("INSERT INTO rejected(name, why, tick) VALUES (?, ?, ?)", (file.name, why, n))
+                    name = os.fsencode(file.name).decode("utf-8", "replace")
+                    self._db.execute("INSERT INTO rejected(name, why, tick) VALUES (?, ?, ?)", (name, why, n))
             self._db.execute("INSERT INTO ticks(tick) VALUES (?)", (n,))
         self.last_tick = n
         # Only now: a crash before this line leaves the files, and their names say that they were taken.
@@ -390,6 +392,10 @@ def _depth(value: Json) -> int:
 
 def _read_object(file: Path) -> dict[str, Json]:
     """A JSON object, with "tick" a whole number where it is named; BadInput with the reason otherwise."""
+    try:
+        file.name.encode()
+    except UnicodeEncodeError as trouble:
+        raise BadInput("the file's name is not UTF-8 text, and an injection is called by it; give it another") from trouble
     try:
         value = json.loads(_bytes_of(file).decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
         canonical(value).encode()
