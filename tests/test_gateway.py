@@ -100,6 +100,17 @@ def test_retries_spread_over_the_whole_interval(tmp_path: Path) -> None:
     assert len({round(wait, 2) for wait in waits}) > 8
 
 
+def test_a_thousand_failures_overflow_nothing(tmp_path: Path) -> None:
+    def trouble(request: Request) -> None:
+        if len(answers.sent) < 1100:
+            raise Transient("503")
+
+    answers = Answers(trouble=trouble)
+    pacing = Pacing(longest=0.0001, trip=10**9)
+    engine = run(tmp_path, answers, [("w", (0, 0))], patience=3600, pacing=pacing)
+    assert (engine.stop, len(answers.sent)) == (None, 1100)
+
+
 def ask(site: str) -> Ask:
     return Ask(site, site, 1, 0, "complete", question("make"))
 

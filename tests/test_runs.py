@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -376,6 +377,27 @@ def test_a_title_without_letters_still_has_a_name(prompts: Path) -> None:
     assert make("run", prompts).send({"title": "!!!"}) == "incident"
 
 
+def test_an_inbox_that_is_missing_is_made_by_whoever_needs_it(prompts: Path) -> None:
+    folder = make("r", prompts)
+    for use in (Inbox(folder.inbox).begin, lambda: folder.send({"title": "New boss"}), lambda: Inbox(folder.inbox).control("stop")):
+        shutil.rmtree(folder.inbox)
+        use()
+        assert folder.inbox.is_dir()
+
+
+def test_an_inbox_that_cannot_be_written_is_refused_with_what_to_do(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make("r", prompts)
+    with monkeypatch.context() as unwritable:  # a test may run as root, who may write everywhere
+        unwritable.setattr(os, "access", lambda path, mode: Path(path) != folder.inbox)
+        with pytest.raises(RunRefused, match=r"inbox: nothing can be put into it \(Permission denied\)"):
+            Inbox(folder.inbox).begin()
+    shutil.rmtree(folder.inbox)
+    folder.inbox.write_text("")
+    for use in (Inbox(folder.inbox).begin, lambda: folder.send({"title": "New boss"}), lambda: Inbox(folder.inbox).control("stop")):
+        with pytest.raises(RunRefused, match="Make it a folder that you may write into"):
+            use()
+
+
 def test_the_last_control_counts(prompts: Path) -> None:
     inbox = Inbox(make("run", prompts).inbox)
     inbox.control("pause")
@@ -384,5 +406,5 @@ def test_the_last_control_counts(prompts: Path) -> None:
     assert not inbox.paused()
     assert [p.name for p in inbox.path.iterdir() if p.suffix in (".pause", ".continue", ".stop")] == ["asked.continue"]
     inbox.control("stop")
-    inbox.forget_controls()
+    inbox.begin()
     assert [p.name for p in inbox.path.iterdir() if p.suffix in (".pause", ".continue", ".stop")] == []

@@ -23,7 +23,7 @@ from typing import Any
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
-from taskweave.engine.journal import Journal, Landed, Outcome
+from taskweave.engine.journal import Ended, Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
 from taskweave.engine.store import damaged
 from taskweave.errors import DiskFull, Divergence, EngineFault
@@ -89,7 +89,8 @@ class Engine:
         self._open: dict[str, Work] = {}
         self._ready: deque[tuple[Work, Any]] = deque()
         self._looked_up: list[Landed] = []
-        self._in_turn: list[Landed] = []
+        self._in_turn: list[Landed] = []  # what this turn has journaled, until it is committed
+        self._ended_in_turn: list[Ended] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = 0.0
@@ -250,16 +251,24 @@ class Engine:
 
         Sends are tasks, which begin after this has returned; if the commit fails, they never do.
         """
-        self._in_turn = []
+        self._in_turn, self._ended_in_turn, self._gateway.departing = [], [], []
         try:
             with self.journal.joined():
                 self._turned()
-        except DiskFull:
-            self._gateway.cancel()
-            # Rolled back with the attempts that did not fit: what was paid is tried once more by itself.
-            self._gateway.landed = self._in_turn + self._gateway.landed
-            self._paid -= sum(item.attempt is not None for item in self._in_turn)
+        except BaseException:
+            if self.journal.undone:
+                self._undo()
             raise
+
+    def _undo(self) -> None:
+        """The turn was rolled back: what it was to send stays here, and what came back is journaled once more, by itself."""
+        gateway = self._gateway
+        gateway.withdraw()
+        gateway.landed, gateway.ended = self._in_turn + gateway.landed, self._ended_in_turn + gateway.ended
+        for item in self._in_turn:
+            self._paid -= item.attempt is not None
+            self._prompt_tokens -= item.outcome.prompt_tokens
+            self._completion_tokens -= item.outcome.completion_tokens
 
     def _turned(self) -> None:
         self._awake.clear()
@@ -281,8 +290,9 @@ class Engine:
         if not landed and not gateway.ended:
             return
         self.journal.land(landed, gateway.ended)
-        gateway.landed, gateway.ended, self._looked_up = [], [], []
         self._in_turn += landed
+        self._ended_in_turn += gateway.ended
+        gateway.landed, gateway.ended, self._looked_up = [], [], []
         for item in landed:
             self._paid += item.attempt is not None
             assert item.ask.work is not None
