@@ -522,7 +522,7 @@ def test_an_incident_that_the_simulation_rejects_stands_in_the_status_as_rejecte
     shutil.copytree(finished, "r")
     hand_drop("r", wrong={"title": "Wrong", "affects": ["Backend Enginer"]}, right={"title": "Right"})
     assert type_in("resume", "r", "--until", "week:4").exit_code == 0
-    why = "wrong: no department, role or agent is called 'Backend Enginer'; did you mean 'backend engineer'?"
+    why = "wrong: no department, role or agent is called 'Backend Enginer'; did you mean 'Backend Engineer'?"
     now = json.loads(type_in("status", "r", "--json").stdout)
     assert (now["injections"], now["rejected"]) == (["right"], [why])
     table = type_in("status", "r").stdout

@@ -23,6 +23,11 @@ def test_upstream_names_are_siblings_or_offered_tasks_and_others_are_noted() -> 
     assert len(notes) == 3
 
 
+def test_a_number_of_any_length_is_noted_and_ends_nothing() -> None:
+    assert read_after(["s" + "9" * 5000, "1" * 5000], 1, 4, {})[:2] == ([], [])
+    assert read_after(["s10", "s02"], 0, 12, {})[0] == [9, 1]
+
+
 @given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(st.integers(0, n - 1), max_size=4), min_size=n, max_size=n)))
 def test_what_is_left_has_no_cycle_and_nothing_harmless_was_left_out(after: list[list[int]]) -> None:
     edges = [list(dict.fromkeys(other for other in upstream if other != index)) for index, upstream in enumerate(after)]
@@ -72,7 +77,8 @@ def test_a_search_is_narrowed_by_its_filters_and_puts_the_goals_own_results_firs
         def found(**filters: str) -> list[str]:
             need = DependencyQuery(text="churn", filters=filters, sources=("pool",))
             asked = resolve(Asked(), pool, need, explicit=[], task="t9", readings=[], searching=True, budget=400)  # type: ignore[arg-type]
-            context, uses = asyncio.run(asked)
+            context, uses, unseen = asyncio.run(asked)
+            assert not unseen
             assert [use.used for use in uses] == [result.id for result in context.results]
             return [result.id for result in context.results]
 
@@ -80,3 +86,15 @@ def test_a_search_is_narrowed_by_its_filters_and_puts_the_goals_own_results_firs
         assert found(goal="grow") == ["t2", "t3", "t1"]
         assert found(role="Engineer") == ["t1", "t3"]
         assert found(role="Engineer", goal="grow") == ["t3", "t1"]
+
+
+def test_upstream_work_that_was_waited_for_and_had_no_room_is_said(tmp_path: Path) -> None:
+    explicit = [dependency(number, 5) for number in range(6)]
+    with Pool.create(tmp_path / "run.db") as pool:
+        asked = resolve(
+            Asked(),  # type: ignore[arg-type]
+            pool, DependencyQuery(), explicit=explicit, task="t9", readings=[], searching=False, budget=400,
+        )  # fmt: skip
+        context, uses, unseen = asyncio.run(asked)
+    assert [use.used for use in uses] == [result.id for result in context.results] == ["t0", "t1", "t2", "t3"]
+    assert [note.split()[0] for note in unseen] == ["t4", "t5"]

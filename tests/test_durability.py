@@ -10,6 +10,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -466,3 +467,22 @@ def test_a_changed_closed_week_is_a_divergence_and_overwrites_nothing(tmp_path: 
 def test_a_limit_or_patience_that_cannot_be_is_bad_input(tmp_path: Path, more: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="limit|patience"):
         engine_in(tmp_path, **more)
+
+
+def test_a_week_is_in_the_journal_before_its_rows_are_in_run_db(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\n"
+        "from taskweave.pool.pool import Pool\n"
+        "from pathlib import Path\n"
+        "from tests.simulated import simulated\n"
+        "write = Pool.write_week\n"
+        "def killed(self, week, digest, rows):\n"
+        "    write(self, week, digest, rows)\n"
+        "    if week == 2: os._exit(9)\n"
+        "Pool.write_week = killed\n"
+        f"simulated(Path({str(tmp_path / 'run')!r}), until='week:3')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, check=False).returncode == 9
+    with JournalReader(tmp_path / "run" / "journal.db") as journal:
+        assert [week.week for week in journal.weeks()] == [1, 2]
+        assert journal.counts().open == 0, "what the week rests on was committed with it"

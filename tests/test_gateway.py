@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -227,17 +228,16 @@ def test_a_call_reserves_the_bytes_of_its_prompt_and_schema_and_its_longest_answ
 
 
 def test_tokens_are_the_providers_or_a_quarter_of_the_bytes_rounded_up() -> None:
-    request = question("make")
-    size = sum(len(text.encode()) for _, text in request.messages)
+    request = replace(question("make"), messages=(("system", "abcde"), ("user", "é")), schema={"a": 1})
     counted = journaled(request, Completion(text="12345"), 0.25)
-    assert (counted.prompt_tokens, counted.completion_tokens) == (-(-size // 4), 2)
+    assert (counted.prompt_tokens, counted.completion_tokens) == (2 + 1 + 2, 2)
     reported = journaled(request, Completion(text="12345", prompt_tokens=9, completion_tokens=8), 0.25)
     assert (reported.prompt_tokens, reported.completion_tokens) == (9, 8)
 
 
 def test_a_completion_is_read_back_as_it_was_written() -> None:
     completion = Completion(text=None, finish="length", refusal="no", prompt_tokens=0, cached_tokens=4, model="m", fingerprint="f")
-    assert completed(json.loads(journaled(None, completion, 1.23456).value)) == (completion, 1.2346)
+    assert completed(json.loads(journaled(question("make"), completion, 1.23456).value)) == (completion, 1.2346)
     assert json.loads(storable({"text": "\ud83d\ude00 \udc00"})) == {"text": "😀 \ufffd"}
 
 

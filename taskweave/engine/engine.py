@@ -89,8 +89,9 @@ class Engine:
         self._open: dict[str, Work] = {}
         self._ready: deque[tuple[Work, Any]] = deque()
         self._looked_up: list[Landed] = []
-        self._in_turn: list[Landed] = []  # what this turn has journaled, until it is committed
-        self._ended_in_turn: list[Ended] = []
+        # What this turn has journaled, with the number of commits before it: a closed week commits in the middle of a turn.
+        self._in_turn: list[tuple[int, Landed]] = []
+        self._ended_in_turn: list[tuple[int, Ended]] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = 0.0
@@ -135,12 +136,6 @@ class Engine:
         promise = Promise("")
         promise._value, promise._resolved, promise._passed = value, True, True
         return promise
-
-    def value_of(self, promise: Promise) -> Any:
-        """The value of a promise that has resolved, without a barrier: for works that gather rows, never for control flow."""
-        if not promise._resolved:
-            raise EngineFault(f"{promise.site!r} has not resolved; name it among the needs")
-        return promise._value
 
     def random(self, purpose: str, site: str) -> random.Random:
         """The generator of one purpose at one site."""
@@ -270,8 +265,10 @@ class Engine:
         """The turn was rolled back: what it was to send stays here, and what came back is journaled once more, by itself."""
         gateway = self._gateway
         gateway.withdraw()
-        gateway.landed, gateway.ended = self._in_turn + gateway.landed, self._ended_in_turn + gateway.ended
-        for item in self._in_turn:
+        landed = [item for saves, item in self._in_turn if saves == self.journal.saves]
+        ended = [item for saves, item in self._ended_in_turn if saves == self.journal.saves]
+        gateway.landed, gateway.ended = landed + gateway.landed, ended + gateway.ended
+        for item in landed:
             self._paid -= item.attempt is not None
             self._prompt_tokens -= item.outcome.prompt_tokens
             self._completion_tokens -= item.outcome.completion_tokens
@@ -290,14 +287,14 @@ class Engine:
         self._gateway.pump()
 
     def _commit(self) -> None:
-        """Journal what has landed, before any work sees it."""
+        """Journal what has landed; it is committed with this turn, before anything that follows from it leaves the process."""
         gateway = self._gateway
         landed = gateway.landed + self._looked_up
         if not landed and not gateway.ended:
             return
         self.journal.land(landed, gateway.ended)
-        self._in_turn += landed
-        self._ended_in_turn += gateway.ended
+        self._in_turn += [(self.journal.saves, item) for item in landed]
+        self._ended_in_turn += [(self.journal.saves, item) for item in gateway.ended]
         gateway.landed, gateway.ended, self._looked_up = [], [], []
         for item in landed:
             self._paid += item.attempt is not None

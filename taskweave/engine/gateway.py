@@ -238,6 +238,7 @@ class Gateway:
                     self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone returned {completion!r}, not a Completion"))
                     return
                 self._recovered()
+                assert ask.request is not None, "look-ups are not sent"
                 self.landed.append(Landed(ask, journaled(ask.request, completion, latency), attempt))
             case Transient() as trouble:
                 self._failed(ask, attempt, trouble)
@@ -316,16 +317,11 @@ def reserve(request: Request) -> int:
     return asked + schema + request.sampling.max_tokens
 
 
-def journaled(request: Request | None, completion: Completion, latency: float) -> Outcome:
-    """A completion in the form that is journaled, with its tokens: the provider's count, else bytes / 4 rounded up."""
+def journaled(request: Request, completion: Completion, latency: float) -> Outcome:
+    """A completion in the form that is journaled, with its tokens."""
     fields: dict[str, Json] = {name: value for name in _FIELDS if (value := getattr(completion, name)) is not None}
     fields["latency"] = round(latency, 4)
-    prompt, answer = completion.prompt_tokens, completion.completion_tokens
-    if prompt is None:
-        prompt = _tokens(sum(len(text.encode()) for _, text in request.messages)) if request else 0
-    if answer is None:
-        answer = _tokens(len((completion.text or completion.refusal or "").encode("utf-8", "replace")))
-    return Outcome(storable(fields), prompt, answer)
+    return Outcome(storable(fields), *completion.tokens(request))
 
 
 def storable(value: Json) -> str:
@@ -339,7 +335,3 @@ def storable(value: Json) -> str:
 def completed(value: Json) -> tuple[Completion, float]:
     """A journaled completion and its latency in seconds."""
     return Completion(**({"text": None} | {name: value[name] for name in _FIELDS if name in value})), float(value["latency"])
-
-
-def _tokens(size: int) -> int:
-    return -(-size // 4)

@@ -1,7 +1,7 @@
 """What has happened, on disk: outcomes, attempts and their ends, ticks, injections, closed weeks, stops.  All of it is append-only.
 
 Entry points: `Journal`, the engine's one writing connection, and `JournalReader` (in `reader.py`) for everyone else.
-Every commit comes before its effect is seen: an attempt before the request leaves, an outcome before a work goes on.
+Every commit comes before its effect leaves the process: an attempt before its request, a week before its rows in run.db.
 Nothing here knows what a work does with an outcome; rows of a run that people read are the pool's.
 """
 
@@ -74,8 +74,8 @@ class Journal:
     """The writing side.  `create` makes a new journal (BadInput where there is one), otherwise an existing one is opened.
 
     `lost` counts the attempts of earlier sessions that no end closes, `last_tick` is the latest committed tick (-1: none),
-    `weeks` the number of closed weeks, `undone` whether the last `joined` was rolled back.  DiskFull, BadInput (damaged, foreign, newer)
-    come from any method that touches the file.
+    `weeks` the number of closed weeks, `undone` whether the last `joined` was rolled back, as far as it had not been committed by one of
+    the `saves` that close a week.  DiskFull, BadInput (damaged, foreign, newer) come from any method that touches the file.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -85,6 +85,7 @@ class Journal:
         self._outer: Transaction | None = None
         self._broken: BaseException | None = None  # what broke off the writing of rows within the outer transaction
         self.undone = False
+        self.saves = 0
         with named_trouble(path):
             self.lost = self._count("SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends)")
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
@@ -216,7 +217,10 @@ class Journal:
 
     # ---------------------------------------------------------------- weeks, sessions, stops
     def close_week(self, week: int, digest: str, facts: dict[str, Json]) -> None:
-        """Write a closed week down; Divergence where the journal holds another digest for it.  Nothing is overwritten."""
+        """Write a closed week down, with all that it rests on; Divergence where the journal holds another digest for it.
+
+        Nothing is overwritten.  It is committed when this returns, also within `joined`: what is derived from it may be written then.
+        """
         with named_trouble(self.path):
             row = self._db.execute("SELECT digest FROM weeks WHERE week = ?", (week,)).fetchone()
         if row is not None:
@@ -229,6 +233,9 @@ class Journal:
             return
         with self._transaction():
             self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
+        if self._outer is not None:
+            self._outer.__exit__(None, None, None)
+            self.saves += 1
         self.weeks += 1
 
     def last_week(self) -> tuple[int, str | None]:
