@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import interrupts
@@ -176,7 +177,8 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[s
         if tick is None and now.finished:
             raise RunRefused(
                 f"{folder.path}: the run is finished, it has reached its horizon {folder.config.until}. {FORK} To let an incident happen "
-                f"in a continuation, say when with --at week:{now.week + 1} or later, then 'taskweave resume {folder.path} --until year'."
+                f"in a continuation, say when with --at week:{now.week + 1} or later, "
+                f"then 'taskweave resume {quote(str(folder.path))} --until year'."
             )
         if tick is not None and tick <= now.tick:
             raise RunRefused(too_late(payload, tick, calendar, folder.path, now.date))

@@ -31,7 +31,7 @@ def canonical(value: Json) -> str:
 
 
 def text_digest(text: str) -> str:
-    """sha256 of a text, in hex: what stands for it in keys, and what the journal keeps it under."""
+    """sha256 of a text, in hex: what stands for it in the keys of outcomes."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -114,6 +114,26 @@ def test_what_is_odd_in_injected_incidents_is_among_the_warnings(tmp_path: Path)
     assert "a second incident of that title" in run.warnings[0]
 
 
+def test_a_full_disk_under_run_db_stops_the_run_and_leaves_it_to_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = Pool.create
+
+    def little_room(path: Path) -> Pool:
+        pool = create(path)
+        pages = pool._raw.execute("PRAGMA page_count").fetchone()[0]
+        pool._raw.execute(f"PRAGMA max_page_count = {pages + 60}")
+        return pool
+
+    with monkeypatch.context() as full:
+        full.setattr(Pool, "create", little_room)
+        run = tw.simulate("tiny", until="week:8", out="full")
+    assert run.outcome is not None
+    assert run.outcome.stop == "disk"
+    now = run.status()
+    assert (now.state, now.finished) == ("disk", False)
+    assert "run.db: the disk is full" in now.cause
+    assert run.resume().digest() == tw.simulate("tiny", until="week:8", out="room").digest()
+
+
 def test_simulate_gives_a_run_that_is_finished(run: tw.Run) -> None:
     assert run.outcome is not None
     assert run.outcome.stop is None

@@ -261,6 +261,43 @@ def test_runs_are_listed_by_pattern_in_order(prompts: Path, tmp_path: Path) -> N
     assert list_runs("nowhere/*") == []
 
 
+@pytest.mark.parametrize(
+    ("where", "pattern", "names"),
+    [
+        *((".", folder, ["a", "b"]) for folder in ("runs", "runs/", "./runs", "runs/.")),
+        *(("runs", folder, ["a", "b"]) for folder in (".", "./", "", "../runs")),
+        *((".", run, ["a"]) for run in ("runs/a", "runs/a/", "./runs/a", "runs/**/a")),
+        ("runs/a", ".", ["a"]),
+        (".", "./", []),
+        (".", "x" * 5000, []),
+    ],
+)
+def test_a_folders_name_lists_the_runs_in_it(
+    prompts: Path, monkeypatch: pytest.MonkeyPatch, where: str, pattern: str, names: list[str]
+) -> None:
+    for name in ("b", "a"):
+        make(f"runs/{name}", prompts)
+    monkeypatch.chdir(where)
+    assert [path.resolve().name for path in list_runs(pattern)] == names
+
+
+def test_what_is_no_pattern_is_refused_with_one_that_is(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def glob(self: Path, pattern: str) -> None:  # which patterns it refuses differs from one Python to the next
+        raise ValueError(f"Invalid pattern: {pattern!r}")
+
+    monkeypatch.setattr(Path, "glob", glob)
+    with pytest.raises(BadInput, match=r"'a\*\*': is no pattern of folders \(Invalid pattern.*Name for example"):
+        list_runs("a**")
+
+
+def test_what_is_to_be_typed_is_quoted(prompts: Path) -> None:
+    folder = make("erster lauf", prompts)
+    with pytest.raises(RunRefused, match="taskweave resume 'erster lauf'"):
+        make("erster lauf", prompts)
+    with folder.lock(), pytest.raises(RunRefused, match=r"taskweave status 'erster lauf'.*taskweave stop 'erster lauf'"), folder.lock():
+        pass
+
+
 # ---------------------------------------------------------------- the lock
 def test_a_held_run_is_refused_and_the_holder_is_named(prompts: Path) -> None:
     made = make("run", prompts)
