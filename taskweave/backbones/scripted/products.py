@@ -83,8 +83,12 @@ def _variants(n: int, k: int) -> dict[str, str]:
 
 
 def say_condition(draft: Draft, constraint: str) -> str:
-    """How the condition set for a task was kept, in a line; '' where none was set, or only a part of it is known."""
+    """How the condition set for a task was kept, where the text shows it, else that it is still to be tested, in a line.
+
+    '' where none was set, where only a part of it is known, or where it asks for nothing that a text can show.
+    """
     if not constraint.strip() or "…" in constraint or wording.words(constraint) > 20:
         return ""
     draft.know(constraint=wording.lower_first(constraint.strip().rstrip(".")))
-    return draft.say(f"kept_{_kept(constraint)}") or draft.say("kept_other")
+    name = _kept(constraint)
+    return (draft.say(f"kept_{name}") or draft.say("kept_other")) if name else ""
