@@ -437,7 +437,7 @@ def test_a_role_serves_a_task_through_a_related_subject_of_its_own_or_works_on_t
 
 
 def test_subtasks_are_as_asked_and_depend_on_earlier_ones_or_offered_tasks_only() -> None:
-    chained = outside = total = 0
+    chained = outside = total = building = searching = 0
     for seed in range(300):
         subtasks = ask("decompose", seed, upstream=[{"id": "Y1/t9", "title": "x"}])["subtasks"]
         assert [(s["role"], s["hours"]) for s in subtasks] == [("Data Analyst", 6), ("Backend Engineer", 8), ("Data Analyst", 6)]
@@ -447,12 +447,15 @@ def test_subtasks_are_as_asked_and_depend_on_earlier_ones_or_offered_tasks_only(
             assert "churn cohort table" in subtask["goal"]
             assert "churn cohort table" in subtask["need"]
             assert subtask["activity"] in ROLES[subtask["role"]]["activities"]
-            assert subtask["sources"][0] == "pool"
+            assert subtask["after"] or "pool" in subtask["sources"], "what begins looks at what is there"
+            building += bool(subtask["after"])
+            searching += bool(subtask["after"]) and "pool" in subtask["sources"]
             outside += "Y1/t9" in subtask["after"]
             chained += n > 1 and any(a.startswith("s") for a in subtask["after"])
             total += 1
     assert 0.45 < chained / 600 < 0.75
     assert 0.08 < outside / total < 0.17
+    assert 0.15 < searching / building < 0.35, "what goes on from a colleague's piece seldom needs the archive too"
 
 
 def test_free_hours_are_shared_out_whole() -> None:
@@ -1042,6 +1045,9 @@ def test_a_malformed_frame_is_refused() -> None:
 
 def test_tidy_starts_sentences_with_capitals_and_leaves_no_gaps() -> None:
     assert tidy("the end.  it is near.\n\n\n\n - [ ] x") == "The end. It is near.\n\n- [ ] X"
+    assert tidy("is it? (yes! 'no.') so 3.5 a.m. e.g.so\n1. one \n > two\n-\n\"three\n-") == (
+        "Is it? (Yes! 'No.') So 3.5 a.m. E.g.so\n1. One\n> Two\n\"Three"
+    )
 
 
 # ---------------------------------------------------------------- what a deliverable is about

@@ -224,19 +224,35 @@ def shortened(text: str, most: int) -> str:
     return text.replace(SPARE, "").replace(END, "")
 
 
-_STARTS = re.compile(r"([.!?\n](?:(?<=\n)(?:- (?:\[ \] )?|\d+\. |> )?|(?<=[.!?])['\")]* )['\"(]?)([a-z])")
 _FIRST = re.compile(r"['\"(]?[a-z]")
+_STARTS = (  # of sentences, by the mark before them: a pattern that begins with one certain character is searched for sooner
+    ("\n", re.compile(r"\n(?:- (?:\[ \] )?|\d+\. |> )?['\"(]?[a-z]")),
+    (".", re.compile(r"\.['\")]* ['\"(]?[a-z]")),
+    ("?", re.compile(r"\?['\")]* ['\"(]?[a-z]")),
+    ("!", re.compile(r"![')\"]* ['\"(]?[a-z]")),
+)
+
+
+def _upper(found: re.Match[str]) -> str:
+    return found[0].upper()
 
 
 def tidy(text: str) -> str:
     """Join what optional rules left open, and begin every sentence with a capital."""
-    for many, one in (("  ", " "), (" \n", "\n"), ("\n ", "\n"), ("\n-\n", "\n"), ("\n\n\n", "\n\n")):
-        while many in text:
-            text = text.replace(many, one)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    if "\n" in text:
+        text = "\n".join([line.strip(" ") for line in text.split("\n")])
+        for many, one in (("\n-\n", "\n"), ("\n\n\n", "\n\n")):
+            while many in text:
+                text = text.replace(many, one)
     text = text.strip().removesuffix("\n-")
     if first := _FIRST.match(text):
         text = text[: first.end()].upper() + text[first.end() :]
-    return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
+    for mark, start in _STARTS:
+        if mark in text:
+            text = start.sub(_upper, text)
+    return text
 
 
 def words_of(text: str) -> int:
@@ -274,7 +290,7 @@ class Draft:
 
     def _holds(self, condition: Condition) -> bool:
         known = self.slots.keys()
-        if not condition.needs <= known or (condition.bars and not known.isdisjoint(condition.bars)):
+        if not known >= condition.needs or (condition.bars and not known.isdisjoint(condition.bars)):
             return False
         return not condition.refs or all(map(self._possible, condition.refs))
 
@@ -290,14 +306,21 @@ class Draft:
     def choose(self, rule: str, strict: bool = False) -> Frame | None:
         """A frame of the rule that fits and repeats nothing; where there is none, one that repeats (None if `strict`)."""
         frames, used, spent = load().rules[rule], self.used, self.spent
-        roll, count = self.random.random, len(frames)
+        roll, count, known = self.random.random, len(frames), self.slots.keys()
+        passed = -self.salt % 3 if count > 5 else 3  # of three frames in a row, the one that is passed over
         for _ in range(8):
             at = int(roll() * count)
-            if count > 5 and (at + self.salt) % 3 == 0:
+            if at % 3 == passed:
                 continue
             candidate = frames[at]
             condition = candidate.condition
-            if candidate not in used and condition.needs.isdisjoint(spent) and self._holds(condition):
+            if (
+                known >= condition.needs
+                and candidate not in used
+                and condition.needs.isdisjoint(spent)
+                and (not condition.bars or known.isdisjoint(condition.bars))
+                and (not condition.refs or all(map(self._possible, condition.refs)))
+            ):
                 used.add(candidate)
                 return candidate
         holding = set(filter(self._holds, load().conditions[rule]))
@@ -334,7 +357,7 @@ class Draft:
             if isinstance(step, str):
                 out.append(step)
             elif isinstance(step, Run):
-                if self.once:
+                if self.once and not self.once.isdisjoint(step.names):
                     self.spent |= self.once & step.names
                 out.append(step.template % self.slots)
             elif isinstance(step, Slot):
