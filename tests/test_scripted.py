@@ -548,11 +548,10 @@ def test_what_an_aim_says_was_not_counted_and_takes_no_place_before_what_was() -
 
 def test_the_second_group_is_never_the_larger_one() -> None:
     for seed in range(300):
-        draft = Draft(Random(seed), {})
         case = fields.incident_cases()[seed % 3]
         setting = Setting.of(f"Bright Ledger:{seed}", "Review the price list", date(2026, 3, 2))
         by_size = sorted(case.problems[seed % 4 : seed % 4 + 2], key=lambda problem: -count(setting, case, problem.flaw))
-        slots = figures(draft, setting, case, by_size)
+        slots = figures(setting, case, by_size)
         assert 2 <= int(slots["k2"]) < int(slots["k"]) < int(slots["n"])
 
 
@@ -607,7 +606,7 @@ def test_a_sql_deliverable_counts_on_sqlite_what_it_reports() -> None:
                 base.execute(f"INSERT INTO {table} ({columns['date']}, finding) VALUES (?, ?)", (day, finding))
         rows = base.execute(statement).fetchall()
         if named:
-            assert {3, 2} <= {value for row in rows for value in row}, statement
+            assert set((3, 2)[: len(set(named))]) <= {value for row in rows for value in row}, statement
         assert first < last
         base.close()
         statements.add(statement)
@@ -1074,7 +1073,7 @@ def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_a
     assert {metric.name for metric in topics.measures(case, "webhook retry queue")} <= software
     unknown = topics.best_case(people, "zebra")
     assert topics.measures(unknown, "zebra") == ()
-    assert "count the {items} again from the same list, expecting fewer than {below}" in topics.checks(unknown, "zebra")
+    assert "count the {items} again from the same list, expecting fewer than the {k}" in topics.checks(unknown, "zebra")
     assert fields.measured_in("Roll out the importer and watch error rate for two days") == next(
         m for m in fields.all_fields()["software"].metrics if m.name == "error rate"
     )
@@ -1083,7 +1082,7 @@ def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_a
 # ---------------------------------------------------------------- what a goal asks for is handed over
 ASKED = {
     "Find out since when the price list has been a problem": ("since", r"\d+ \w+"),
-    "Schedule the checks that the price list needs": ("schedule", r"Tomasz Vale"),
+    "Schedule the checks that the price list needs": ("schedule", r"Ines Roux|Tomasz Vale"),
     "Define what belongs to the price list and what does not": ("scope", r"(?i)does not belong|\bout\b|outside"),
     "Write down how the price list works and what is agreed": ("steps", r"working days|[Dd]ay 1|days\)|one day"),
     "Check the draft on the price list with two people who will use it": ("tried", r"Ines Roux"),

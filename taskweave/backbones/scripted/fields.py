@@ -54,8 +54,8 @@ class Case:
 
 _PASSING = frozenset(
     listed(
-        """alerts answers applications cases changeovers checks comments complaints deliveries deployments interviews jobs moves observations
-        participants questions readings recipients remarks reports requests reviews sessions stops talks trials visitors"""
+        """alerts answers applications cases changeovers checks comments complaints deliveries deployments interviews jobs moves
+        observations participants questions readings recipients remarks reports requests reviews sessions stops talks trials visitors"""
     )
 ) | {"form submissions", "page views", "new customers", "restore attempts", "test runs"}
 _PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))

@@ -11,7 +11,6 @@ from functools import lru_cache
 from taskweave.backbones.scripted import fields, wording, world
 from taskweave.backbones.scripted.findings import Finding
 
-
 _CLOSED = ((12, 24), (12, 25), (12, 26), (12, 31), (1, 1))  # days on which nobody is at work anywhere
 
 
@@ -247,7 +246,6 @@ def due(today: date, days: int) -> date:
     while (day.month, day.day) in _CLOSED:
         day = wording.working_day(day, 1 if days > 0 else -1)
     return day
-
 
 
 def movement(setting: Setting, metric: fields.Metric, name: str) -> dict[str, str]:

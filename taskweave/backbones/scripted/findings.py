@@ -185,7 +185,7 @@ _BESIDES = (
     ("part_changed", re.compile(r"(?P<x>none|\d+) of (?P<y>\d+) new ")),
     ("part_traced", re.compile(r"(?P<x>\d+) were traced from beginning to end; the trail of (?P<y>\d+)")),
     ("part_limit", re.compile(r"limit(?:: | \| )(?P<x>\w+) (?:open )?at a time")),
-    ("part_refused", re.compile(r"Refused: (?:to )?(?P<x>[a-z][^.|\n]{8,70}?)[.\n]")),
+    ("part_refused", re.compile(r"Refused: to (?P<x>[a-z][^.|\n]{8,70}?)[.\n]")),
     ("part_course", re.compile(rf"(?P<x>{_NAME}) (?:had nine right|found all|found four)")),
     ("part_cost", re.compile(r"[Cc]ost:? (?P<x>\w+) hours")),
     ("part_past", re.compile(rf"\bOn (?P<day>{_DAY}) (?:it|the count) was (?P<x>{_FIGURE}) of (?P<y>{_FIGURE})(?!\d)")),
@@ -194,7 +194,7 @@ _BESIDES = (
 
 
 def besides(excerpt: str, told: Collection[str] = ()) -> tuple[str, Mapping[str, str]]:
-    """A rule that tells what else an excerpt has, none of those `told` already, and its slots; ('', {}) where it has nothing of the kind."""
+    """A rule that tells what else an excerpt has, none of those `told` already, and its slots; ('', {}) where it has nothing."""
     return next(((rule, slots) for rule, slots in _all_besides(excerpt) if rule not in told), ("", {}))
 
 

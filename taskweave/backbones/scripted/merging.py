@@ -85,7 +85,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         _know_lead(draft, setting, parts, lead)
     _know_decision(draft, parts, lead, today)
     references = [source(raw) for raw in inputs["references"]]
-    constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
+    constraint, description = str(task.get("constraints") or ""), f"{task.get('description') or ''} {title}"
 
     start = 2 * max(0, len(parts) - 2) + _LONG_FORMS.get(kind, 0)
 
@@ -97,7 +97,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         draft.know(
             head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
             head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
-            product=products.say_product(draft, case, description) if case and attempt < 9 else "",
+            product=products.say_products(draft, case, description, most=2 if attempt < 2 else 1) if case and attempt < 9 else "",
             kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
             used=_used(draft, references, lead, about, brief=level > 1),
@@ -201,7 +201,8 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
     counts = {lead[1].count} if lead else set()
     proposed = [draft.slots.get("do1", "")]
     said: set[str] = set()  # what else has been told by an earlier line
-    lines, agreeing = [], []
+    lines: list[str] = []
+    agreeing: list[str] = []
     for part in parts:
         fresh = next((finding for finding in part.found if finding.flaw.problem not in told), None)
         first = part.found[0] if part.found else None

@@ -16,11 +16,11 @@ def _patterns(table: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 @lru_cache(maxsize=4096)
-def wanted(description: str) -> str:
-    """The name of what a description asks to hand in, what it asks first; '' where it names nothing in particular."""
+def wanted(description: str) -> tuple[str, ...]:
+    """The names of what a description asks to hand in, in its order; none where it names nothing in particular."""
     low = description.lower()
     found = [(match.start(), place, name) for place, (pattern, name) in enumerate(_patterns("products")) if (match := pattern.search(low))]
-    return min(found)[2] if found else ""
+    return tuple(dict.fromkeys(name for _, _, name in sorted(found)))
 
 
 @lru_cache(maxsize=4096)
@@ -36,13 +36,26 @@ def _groups(description: str) -> tuple[str, ...]:
     return tuple(load().tables["breakdowns"][found.group(1)]) if found else ()
 
 
-def say_product(draft: Draft, case: fields.Case, description: str) -> str:
-    """What the description asks for, in words; '' where it asks for nothing that the banks know or can say here."""
-    name = wanted(description)
-    if not name or "k" not in draft.slots:
+def say_products(draft: Draft, case: fields.Case, description: str, most: int = 1, told: str = "") -> str:
+    """What the description asks for first, in words, and up to `most` such things, none that is `told` under the same name already.
+
+    '' where it asks for nothing that the banks know or can say here.
+    """
+    if "k" not in draft.slots:
         return ""
     slots = draft.slots
     draft.know(item_a=wording.with_article(slots["item"]), seen_few=wording.in_words(int(slots["seen"])))
+    said: list[str] = []
+    for name in wanted(description):
+        if len(said) < most and name != told:
+            _know_figures(draft, case, description, name)
+            said.append(draft.say(f"product_{name}"))
+    return "\n\n".join(filter(None, said))
+
+
+def _know_figures(draft: Draft, case: fields.Case, description: str, name: str) -> None:
+    """The figures that a rule needs besides those of the text."""
+    slots = draft.slots
     if groups := _groups(description):
         draft.know(**dict(zip(("g1", "g2", "g3"), groups, strict=True)))
     n, k = (int(slots[key].replace(",", "")) for key in ("n", "k"))
@@ -52,7 +65,6 @@ def say_product(draft: Draft, case: fields.Case, description: str) -> str:
         queries.know_table(draft, case)
     if name == "variants":
         draft.know(**_variants(n, k))
-    return draft.say(f"product_{name}")
 
 
 def _split(n: int, k: int, key: str) -> dict[str, str]:
