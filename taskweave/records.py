@@ -80,8 +80,8 @@ class Task:
 class DependencyQuery:
     """Ψ, Eq. 5: what must be resolved before a subtask is executed.
 
-    `upstream` are ids of subtasks or tasks, `text` is searched in the pool, `filters` narrow it (role, department, kind, goal,
-    period), `sources` are any of pool, tools, environment.
+    `upstream` are ids of subtasks or tasks, `text` is searched in the pool, `filters` narrow that (role, department, kind) or say what
+    comes first (goal), `sources` are any of pool, tools, environment.
     """
 
     upstream: tuple[str, ...] = ()

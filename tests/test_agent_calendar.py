@@ -47,7 +47,7 @@ def test_a_head_without_time_of_its_own_offers_nothing() -> None:
 
 def test_work_is_counted_in_the_week_in_which_it_was_done() -> None:
     worker = clerk()
-    worker.begin(3 * 480)  # the first week has four working days: Thursday is a holiday
+    worker.begin("chairs", 3 * 480)  # the first week has four working days: Thursday is a holiday
     assert worker.spent(0, 0, 4 * 480) == 480
     assert worker.stop(5 * 480) == 960
     assert dict(worker.worked) == {0: 480, 1: 480}

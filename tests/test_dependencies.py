@@ -72,7 +72,8 @@ def test_a_search_is_narrowed_by_its_filters_and_puts_the_goals_own_results_firs
         def found(**filters: str) -> list[str]:
             need = DependencyQuery(text="churn", filters=filters, sources=("pool",))
             asked = resolve(Asked(), pool, need, explicit=[], task="t9", readings=[], searching=True, budget=400)  # type: ignore[arg-type]
-            context, uses = asyncio.run(asked)
+            context, uses, unseen = asyncio.run(asked)
+            assert not unseen
             assert [use.used for use in uses] == [result.id for result in context.results]
             return [result.id for result in context.results]
 
@@ -80,3 +81,15 @@ def test_a_search_is_narrowed_by_its_filters_and_puts_the_goals_own_results_firs
         assert found(goal="grow") == ["t2", "t3", "t1"]
         assert found(role="Engineer") == ["t1", "t3"]
         assert found(role="Engineer", goal="grow") == ["t3", "t1"]
+
+
+def test_upstream_work_that_was_waited_for_and_had_no_room_is_said(tmp_path: Path) -> None:
+    explicit = [dependency(number, 5) for number in range(6)]
+    with Pool.create(tmp_path / "run.db") as pool:
+        asked = resolve(
+            Asked(),  # type: ignore[arg-type]
+            pool, DependencyQuery(), explicit=explicit, task="t9", readings=[], searching=False, budget=400,
+        )  # fmt: skip
+        context, uses, unseen = asyncio.run(asked)
+    assert [use.used for use in uses] == [result.id for result in context.results] == ["t0", "t1", "t2", "t3"]
+    assert [note.split()[0] for note in unseen] == ["t4", "t5"]

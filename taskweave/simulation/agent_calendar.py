@@ -40,6 +40,7 @@ class AgentCalendar:
         self._given: Counter[int] = Counter()
         self._given_so_far = 0
         self._began: int | None = None
+        self._in_hand = ""
         self._calendar = calendar
         self._day = calendar.day_minutes
         self._away: set[int] = set()
@@ -88,10 +89,13 @@ class AgentCalendar:
                 total += max(0, last - first)
         return total
 
-    @property
-    def load(self) -> int:
-        """Minutes of work assigned and not done, work in hand as of its last interruption."""
-        return sum(job.left for job in self.jobs.values())
+    def load(self, now: int) -> int:
+        """Minutes of work assigned and not done."""
+        return sum(job.left - self.in_hand(name, now) for name, job in self.jobs.items())
+
+    def in_hand(self, name: str, now: int) -> int:
+        """Minutes worked on this job since it was begun or taken up again: 0 where the agent is not at it."""
+        return self.work(self._began, now) if self._began is not None and name == self._in_hand else 0
 
     def take(self, name: str, job: Job, week: int) -> None:
         """Work is assigned to the agent in this week."""
@@ -103,9 +107,9 @@ class AgentCalendar:
         """Minutes of work that the agent was given in this week, and in all weeks."""
         return self._given[week], self._given_so_far
 
-    def begin(self, now: int) -> None:
-        """Work starts, or goes on after an interruption."""
-        self._began = now
+    def begin(self, name: str, now: int) -> None:
+        """Work on a job starts, or goes on after an interruption."""
+        self._in_hand, self._began = name, now
 
     def stop(self, now: int) -> int:
         """Work ends or is interrupted; returns the minutes since it began, and counts them towards the weeks they fell into."""

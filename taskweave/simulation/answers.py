@@ -253,9 +253,15 @@ def week_partition(count: int, activities: tuple[str, ...], goals: tuple[str, ..
 
 @lru_cache(maxsize=2048)
 def decomposition(
-    count: int, roles: tuple[str, ...], upstream: tuple[str, ...], activities: tuple[str, ...], hours: float | None = None
+    count: int,
+    roles: tuple[str, ...],
+    upstream: tuple[str, ...],
+    activities: tuple[str, ...],
+    hours: float | None = None,
+    *,
+    first: int = 0,
 ) -> Schema:
-    """The schema of a `Decomposition` of exactly `count` subtasks; none may take more than the task's `hours`."""
+    """The schema of the subtasks after the `first` ones of a `Decomposition` of `count`; none may take more than the task's `hours`."""
     number: Schema = {"type": "number", "minimum": 0.25}
     if hours is not None:
         number["maximum"] = max(hours, 0.25)
@@ -270,7 +276,7 @@ def decomposition(
             "sources": _some_of(OFFERED),
         }
     )
-    return _object({"subtasks": _list(subtask, count, count)})
+    return _object({"subtasks": _list(subtask, count - first, count - first)})
 
 
 @lru_cache(maxsize=512)

@@ -109,14 +109,15 @@ async def resolve(
     readings: Sequence[Reading],
     searching: bool,
     budget: int,
-) -> tuple[Context, list[Use]]:
-    """Γ of one execution, and what it consists of.
+) -> tuple[Context, list[Use], list[str]]:
+    """Γ of one execution, what it consists of, and notes on what there was no room for.
 
     `explicit` are the finished upstream results with their whole text; the pool's merged results of closed weeks are searched where the
     query asks and `searching` (there is a closed week): what serves the task's goal comes first.  Bounded by
     MOST_DEPENDENCIES and by `budget` tokens.
     """
     shown = list(explicit[:MOST_DEPENDENCIES])
+    unseen = [f"{dependency.id} was waited for and not shown: {MOST_DEPENDENCIES} results are" for dependency in explicit[len(shown) :]]
     uses = [Use(used=dependency.id, kind="result", how="explicit") for dependency in shown]
     found: list[str] = []
     if searching and "pool" in query.sources and query.text.strip():
@@ -138,4 +139,4 @@ async def resolve(
             target = f", target {reading.target:g} {reading.unit}".rstrip() if reading.target is not None else ""
             evidence.append(f"{reading.kpi}: {reading.value:g} {reading.unit}".rstrip() + target)
             uses.append(Use(used=reading.kpi, kind="environment", how="explicit"))
-    return Context(results=tuple(results), evidence=tuple(evidence)), uses
+    return Context(results=tuple(results), evidence=tuple(evidence)), uses, unseen

@@ -7,7 +7,7 @@ time: `tasks.py` says who works when.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from taskweave.backbones.structured import Answered, CallRow
@@ -27,10 +27,11 @@ from taskweave.simulation.setting import Setting
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One subtask as decomposed: its goal, the proposed role, and how well it fits each eligible agent."""
+    """One subtask as decomposed: its goal, the role that was `proposed`, the legal `role` that it means, and how well agents fit."""
 
     goal: str
     activity: str
+    proposed: str
     role: str
     hours: float
     after: tuple[int, ...]
@@ -52,7 +53,10 @@ class Breakdown:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deliverable:
-    """δ and most of ξ of a subtask's or a merged result; `references` are results of other tasks that it rests on."""
+    """δ and most of ξ of a subtask's or a merged result; `references` are results of other tasks that it rests on.
+
+    `substituted`: it, or a result that it was merged from, is a fallback.
+    """
 
     id: str
     agent: str
@@ -67,6 +71,7 @@ class Deliverable:
     references: tuple[Dependency, ...]
     calls: tuple[CallRow, ...]
     notes: tuple[str, ...] = ()
+    substituted: bool = False
 
 
 class Documents:
@@ -116,8 +121,10 @@ def decompose(
         spec = bundle.tasks[index]
         offered = {name: bundle.tasks[title].title if isinstance(title, int) else title for name, (_, title) in upstream.items()}
 
-        async def ask_for(first: int) -> Answered[tuple[answers.ProposedSubtask, ...]]:
+        async def ask_for(had: Sequence[answers.ProposedSubtask]) -> Answered[tuple[answers.ProposedSubtask, ...]]:
+            first = len(had)
             wanted = slot.roles[first:]
+            given = [{"id": f"s{n}", "title": step.goal} for n, step in enumerate(had, 1)]
             inputs = {
                 "organization": setting.organization(),
                 "date": date,
@@ -132,19 +139,19 @@ def decompose(
                 ],
                 "hours": slot.hours,
                 "roles": setting.roles("decompose", titles),
-                "upstream": [{"id": name, "title": title} for name, title in offered.items()],
+                "upstream": [*given, *({"id": name, "title": title} for name, title in offered.items())],
                 "activities": list(setting.org.activities),
             }
-            schema = answers.decomposition(count, tuple(titles), tuple(offered), setting.org.activities, slot.hours)
+            schema = answers.decomposition(count, tuple(titles), tuple(offered), setting.org.activities, slot.hours, first=first)
             return await setting.ask(ctx, "decompose", inputs, schema, read_subtasks, tuple)
 
-        first = await ask_for(0)
+        first = await ask_for(())
         found, calls, notes, quality = list(first.value[:count]), list(first.calls), list(first.notes), first.quality
         if len(first.value) > count:
             notes.append(f"{len(first.value) - count} subtasks more than asked were left out")
             quality = "repaired" if quality == "ok" else quality
         if len(found) < count and quality != "fallback":
-            more = await ask_for(len(found))
+            more = await ask_for(found)
             notes.append(f"{count - len(found)} subtasks were missing and asked for again")
             calls, notes, quality = [*calls, *more.calls], [*notes, *more.notes], "repaired" if more.quality == "ok" else more.quality
             found += more.value[: count - len(found)]
@@ -175,11 +182,14 @@ def read_steps(
 ) -> tuple[list[Step], list[str]]:
     """Subtasks with legal roles and activities, hours clamped and scaled, and dependencies without cycles."""
     notes: list[str] = []
-    roles, after, tasks = [], [], []
+    roles, activities, after, tasks = [], [], [], []
     for index, step in enumerate(found):
         role, note = nearest(step.role, titles)
         notes += [f"s{index + 1}: {note}"] if note else []
         roles.append(role)
+        activity, note = nearest(step.activity, setting.org.activities)
+        notes += [f"s{index + 1}: {note}"] if note else []
+        activities.append(activity)
         siblings, others, illegal = read_after(step.after, index, len(found), upstream)
         after.append(siblings)
         tasks.append(tuple(others))
@@ -189,8 +199,9 @@ def read_steps(
     filters = {"goal": spec.goals[0]} if spec.goals else {}
     return [
         Step(
-            goal=step.goal or spec.description,
-            activity=nearest(step.activity, setting.org.activities)[0],
+            goal=step.goal,
+            activity=activities[index],
+            proposed=step.role,
             role=roles[index],
             hours=hours[index],
             after=acyclic[index],
@@ -215,16 +226,7 @@ def score(setting: Setting, matcher: Matcher, step: Step, eligible: Mapping[str,
     scores = {
         name: round(cosines[name] + (PROPOSED if setting.population.agent(name).role == step.role else 0.0), 6) for name in sorted(names)
     }
-    return Step(
-        goal=step.goal,
-        activity=step.activity,
-        role=step.role,
-        hours=step.hours,
-        after=step.after,
-        upstream=step.upstream,
-        need=step.need,
-        scores=scores,
-    )
+    return replace(step, scores=scores)
 
 
 def filler(setting: Setting, spec: TaskSpec, role: str, *, chained: bool, number: int) -> answers.ProposedSubtask:
@@ -267,7 +269,7 @@ def execute(
             for (id, _), d in zip(upstream, needs["upstream"], strict=True)
         ]
         measured = [reading for reading in readings if reading.goal in spec.goals]
-        context, uses = await resolve(
+        context, uses, unseen = await resolve(
             ctx,
             pool,
             step.need,
@@ -310,15 +312,16 @@ def execute(
             agent=agent,
             role=role,
             artifact=artifact,
-            title=answered.value.title or step.goal,
+            title=answered.value.title,
             content=answered.value.content,
-            quality=answered.quality,
+            quality="repaired" if note and answered.quality == "ok" else answered.quality,
             origin="fallback" if answered.quality == "fallback" else setting.origin,
             prompt=setting.prompts.label("execute"),
             uses=tuple(uses),
             references=tuple(dependency for dependency in context.results if dependency.id not in own),
             calls=answered.calls,
-            notes=(*answered.notes, *((note,) if note else ())),
+            notes=(*answered.notes, *((note,) if note else ()), *unseen),
+            substituted=answered.quality == "fallback",
         )
 
     return work
@@ -350,6 +353,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
                 uses=tuple(uses),
                 references=tuple(references),
                 calls=(),
+                substituted=last.substituted,
             )
         found = [
             Dependency(id=p.id, title=p.title, role=p.role, author=setting.name(p.agent), artifact=p.artifact, excerpt=p.content)
@@ -376,7 +380,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
             agent=agent,
             role=setting.population.agent(agent).role,
             artifact=last.artifact,
-            title=answered.value.title or spec.title,
+            title=answered.value.title,
             content=answered.value.content,
             quality=answered.quality,
             origin="fallback" if answered.quality == "fallback" else setting.origin,
@@ -385,6 +389,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
             references=tuple(references),
             calls=answered.calls,
             notes=answered.notes,
+            substituted=answered.quality == "fallback" or any(partial.substituted for partial in partials),
         )
 
     return work

@@ -118,7 +118,8 @@ def complete_objectives(
     for objective in answered.value.objectives:
         owner, note = nearest(objective.owner, recipients)
         notes += [note] if note else []
-        goals = tuple(goal for goal in objective.goals if goal in setting.org.goals)
+        goals, unknown = known_goals(setting, objective.goals)
+        notes += unknown
         given.append(objective.model_copy(update={"owner": owner, "goals": goals}))
     for agent in recipients:
         if all(objective.owner != agent for objective in given):
@@ -203,7 +204,7 @@ def respond(setting: Setting, scene: Scene, incident: Json, open_tasks: Sequence
         if answered is None:
             await ask_for((), ())
         assert answered is not None
-        return answered, bundle or Bundle(tasks=(), quality="ok", calls=answered.calls)
+        return answered, bundle or Bundle(tasks=(), quality=answered.quality, calls=answered.calls, notes=answered.notes)
 
     return work
 
@@ -229,7 +230,9 @@ async def exactly(
         notes.append(f"task {len(tasks) + 1} was filled by code")
         tasks.append(filler(setting, slots[len(tasks)], plan))
         quality = "fallback"
-    return Bundle(tasks=tuple(legal(setting, task) for task in tasks), quality=quality, calls=tuple(calls), notes=tuple(notes))
+    checked = [legal(setting, task) for task in tasks]
+    notes += [f"task {number}: {note}" for number, (_, changes) in enumerate(checked, 1) for note in changes]
+    return Bundle(tasks=tuple(task for task, _ in checked), quality=quality, calls=tuple(calls), notes=tuple(notes))
 
 
 def filler(setting: Setting, slot: Slot, plan: str) -> TaskSpec:
@@ -247,12 +250,12 @@ def filler(setting: Setting, slot: Slot, plan: str) -> TaskSpec:
     )
 
 
-def legal(setting: Setting, task: TaskSpec) -> TaskSpec:
-    """The task with its activity and goals brought to names that the organization has."""
-    activity, _ = nearest(task.activity, setting.org.activities)
-    goals = tuple(dict.fromkeys(nearest(goal, tuple(setting.org.goals))[0] for goal in task.goals)) if setting.org.goals else ()
-    return TaskSpec(
-        title=task.title or task.description or activity,
+def legal(setting: Setting, task: TaskSpec) -> tuple[TaskSpec, list[str]]:
+    """The task with an activity and goals that the organization has, and what was changed: a goal that there is not is left out."""
+    activity, note = nearest(task.activity, setting.org.activities)
+    goals, unknown = known_goals(setting, task.goals)
+    spec = TaskSpec(
+        title=task.title,
         background=task.background,
         description=task.description,
         activity=activity,
@@ -260,6 +263,14 @@ def legal(setting: Setting, task: TaskSpec) -> TaskSpec:
         goals=goals,
         constraints=task.constraints,
     )
+    return spec, [*([note] if note else []), *unknown]
+
+
+def known_goals(setting: Setting, names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The goals among these names, in any case of letters, and notes on the others: to guess one would move what it is measured by."""
+    folded = {goal.casefold(): goal for goal in reversed(setting.org.goals)}
+    found = tuple(dict.fromkeys(folded[name.strip().casefold()] for name in names if name.strip().casefold() in folded))
+    return found, [f"{name!r} is no goal here and was left out" for name in names if name.strip().casefold() not in folded]
 
 
 # ---------------------------------------------------------------- closing a unit
@@ -273,11 +284,15 @@ def diagnose(
 ) -> Work:
     """σ' = F_diag(ℝ, 𝒯').  What is done, spilled or blocked is given, never asked.
 
-    Needs: plan, results (merged deliverables), children (their diagnoses, in the order of `children`, the owners).
+    Needs: plan, results (merged deliverables), children (their last diagnoses, in the order of `children`, the owners), rolled_up (what
+    all rounds of children came to so far, or None).
     """
 
     async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Diagnosis]:
-        fallbacks = sum(result.quality == "fallback" for result in needs["results"])
+        fallbacks = sum(result.substituted for result in needs["results"])
+        so_far = (
+            [{"owner": f"the {scene.unit['level']}'s roll-up", "summary": summary_text(needs["rolled_up"])}] if needs["rolled_up"] else []
+        )
         inputs = {
             "organization": setting.organization(),
             "date": scene.date,
@@ -289,8 +304,11 @@ def diagnose(
                 {"title": result.title, "author": setting.name(result.agent), "excerpt": result.content} for result in needs["results"]
             ],
             "children": [
-                {"owner": setting.population.agent(owner).role, "summary": summary_text(child)}
-                for owner, child in zip(children, needs["children"], strict=True)
+                *so_far,
+                *(
+                    {"owner": setting.population.agent(owner).role, "summary": summary_text(child)}
+                    for owner, child in zip(children, needs["children"], strict=True)
+                ),
             ],
             "readings": list(scene.readings),
             "incidents": list(scene.incidents),

@@ -25,7 +25,7 @@ URGENT = 0  # rank of urgent work; the others are in PRIORITY_RANK
 
 @dataclass(slots=True, eq=False)
 class OpenSubtask:
-    """A subtask on its way: `left` of `minutes` are still to be worked; `turn` counts who has it."""
+    """A subtask on its way: `left` of `minutes` are still to be worked, as of its last interruption."""
 
     id: str
     task: OpenTask
@@ -54,7 +54,7 @@ class OpenSubtask:
                 "goal": self.step.goal,
                 "activity": self.step.activity,
                 "role": self.step.role,
-                "proposed": self.step.role,
+                "proposed": self.step.proposed,
                 "assignee": self.agent,
                 "delegator": self.task.owner,
                 "why": self.why,
@@ -65,10 +65,6 @@ class OpenSubtask:
                 "finished": self.finished,
             },
         )
-
-    def hours_left(self) -> float:
-        """Planned hours still to be worked."""
-        return self.step.hours * self.left / self.minutes
 
 
 @dataclass(slots=True, eq=False)

@@ -222,7 +222,7 @@ class Planning:
     def _count(self, unit: Unit, still_open: Sequence[OpenTask], finished: Sequence[OpenTask]) -> None:
         counts = Counter({"done": 0, "spilled": 0, "blocked": 0, "dropped": 0})
         counts.update(task.status for task in [*finished, *still_open])
-        unit.counts = counts
+        unit.counts.update(counts)  # of a head that passes weeks down, those of the weeks below are there already
         above = unit.parent
         while above is not None and above is not self._root:
             above.counts.update({name: counts[name] for name in ("done", "dropped")})
@@ -233,7 +233,7 @@ class Planning:
         stage = self._stage
         children = [child for child in unit.closed.values() if child.diagnosis is not None]
         counts = {name: unit.counts[name] for name in ("done", "spilled", "blocked", "dropped")}
-        if unit.level != "week":
+        if unit.level != "week" or unit.closed:
             counts |= self._open_counts(unit)
         work = fpda.diagnose(
             stage.setting,
@@ -245,6 +245,7 @@ class Planning:
         needs: dict[str, Any] = {
             "plan": unit.plan,
             "results": list(results),
+            "rolled_up": unit.diagnosis if unit.roll_ups else None,
             "children": [child.diagnosis for child in children],
         }
         unit.diagnosis = stage.launch(f"{unit.id}:diagnose", work, needs)
@@ -272,13 +273,15 @@ class Planning:
     def _reconcile(self, level: Level, closing: Sequence[Unit], aligned: Mapping[str, Promise]) -> None:
         """G_align among units whose owners share a delegator; what they ask of each other is heard at the next opening."""
         stage, population = self._stage, self._stage.setting.population
+        together = {}
         for unit in closing:
             head = population.agent(unit.owner).head
             siblings = [other for other in closing if other is not unit and population.agent(other.owner).head == head and head is not None]
+            if siblings:
+                together[unit] = siblings
             for other in siblings:
                 self._requests.setdefault((level, unit.owner), {}).pop(other.owner, None)
-            if not siblings:
-                continue
+        for unit, siblings in together.items():
             work = fpda.reconcile(stage.setting, self._scene(unit), [other.owner for other in siblings])
             reconciled = stage.launch(
                 f"{unit.id}:reconcile",
@@ -352,11 +355,11 @@ class Planning:
         if not here:
             return []
         affected = [agent for agent in here if agent in heard.agents] or here
-        free = sorted(affected, key=lambda agent: (stage.calendars[agent].load, agent))
+        free = sorted(affected, key=lambda agent: (stage.calendars[agent].load(stage.now), agent))
         roles = list(dict.fromkeys(setting.population.agent(agent).role for agent in free))[:3]
         total = self._hours_left(unit)
-        count = 2 if total > 0 and self._free_hours(unit) > total / 2 and len(roles) > 1 else 1
-        return self._capacity.deal(f"{unit.id}:respond.{unit.turn - 1}", roles, count)
+        count = 2 if total > 0 and self._free_hours(unit) > total / 2 else 1
+        return self._capacity.deal(f"{unit.id}:respond.{unit.turn - 1}", roles if len(roles) >= count else roles * count, count)
 
     # ------------------------------------------------------------ rows and inputs
     def _scene(self, unit: Unit) -> Scene:
@@ -445,7 +448,10 @@ class Planning:
         self._stage.ledger.book(make, unit.bundle)
 
     def _close_objectives(self, unit: Unit) -> None:
-        """An objective is done when no composite task begun for it in its period is open: on time at the period's close, or later."""
+        """An objective is done when none of the composite tasks is open that its owner and those below had at the period's close.
+
+        It is on time where there was none, else late, once the last of them is done.
+        """
         delegation = self._stage.setting.delegation
         for owner in unit.objectives:
             agents = {owner, *delegation.descendants(owner)}

@@ -180,7 +180,7 @@ class Tasks:
                             yield env.timeout(available - stage.now)
                             yield clock.at(START)
                         began = stage.now
-                        calendar.begin(began)
+                        calendar.begin(subtask.id, began)
                         if subtask.execution is None:
                             self._start(subtask, calendar)
                         yield env.timeout(calendar.finish(began, subtask.left) - began)
@@ -215,7 +215,7 @@ class Tasks:
         peers = {agent: score for agent, score in present.items() if titles[agent] == title}
         roomy = {agent: score for agent, score in peers.items() if self._has_room(agent, subtask.left)}
         agent, why = choose(roomy or peers, titles, load)
-        if agent != best:
+        if roomy and best not in roomy:
             why += f"; {best} is booked for the week"
         if title != subtask.step.role:
             why += f"; proposed was a {subtask.step.role}"
@@ -232,7 +232,7 @@ class Tasks:
     def _has_room(self, agent: str, minutes: int) -> bool:
         stage, calendar = self._stage, self._stage.calendars[agent]
         week_end = stage.week.first_day + stage.week.day_count
-        return calendar.load + minutes <= calendar.minutes(stage.day, week_end - stage.day)
+        return calendar.load(stage.now) + minutes <= calendar.minutes(stage.day, week_end - stage.day)
 
     def _start(self, subtask: OpenSubtask, calendar: AgentCalendar) -> None:
         """Launch the execution: from here on its words are a promise, and only its time is simulated."""
@@ -413,7 +413,7 @@ class Tasks:
         return still_open, self._finished.pop(owner, [])
 
     def _was_here(self, agent: str) -> bool:
-        """Whether the agent worked on the last day of the week that closes: else it was its absence that kept the work."""
+        """Whether the agent was there on any day of the week that closes: else it was its absence that kept the work."""
         week = self._stage.week
         return any(self._stage.calendars[agent].present(day) for day in range(week.first_day, week.first_day + week.day_count))
 
@@ -428,13 +428,21 @@ class Tasks:
         for task in self.of(owner):
             for subtask in task.subtasks:
                 if subtask.status not in ("done", "dropped"):
-                    hours[subtask.step.role] = hours.get(subtask.step.role, 0.0) + subtask.hours_left()
+                    hours[subtask.step.role] = hours.get(subtask.step.role, 0.0) + self._hours_left(subtask)
+            if task.spec is None:  # not decomposed yet
+                for role in task.slot.roles:
+                    hours[role] = hours.get(role, 0.0) + task.slot.hours / len(task.slot.roles)
         return hours
+
+    def _hours_left(self, subtask: OpenSubtask) -> float:
+        """Planned hours of a subtask still to be worked, by the clock."""
+        in_hand = self._stage.calendars[subtask.agent].in_hand(subtask.id, self._stage.now) if subtask.agent is not None else 0
+        return subtask.step.hours * max(0, subtask.left - in_hand) / subtask.minutes
 
     def carried_hours_of(self, agent: str) -> float:
         """Planned hours of unfinished subtasks assigned to the agent."""
         return sum(
-            subtask.hours_left()
+            self._hours_left(subtask)
             for task in self._by_id.values()
             for subtask in task.subtasks
             if subtask.agent == agent and subtask.status not in ("done", "dropped")

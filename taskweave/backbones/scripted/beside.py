@@ -61,7 +61,7 @@ class Beside:
         paths = os.pathsep.join([place, *filter(None, [os.environ.get("PYTHONPATH")])])
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", __name__, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                sys.executable, "-P", "-m", __name__, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": paths},
             )  # fmt: skip
         except (OSError, ValueError, NotImplementedError):
