@@ -153,14 +153,14 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     payloads.know_question(draft, asked)
     know_sources(draft, sources, story.problems[0])
     leads = topics.own_subject(role.subjects, str(task["title"])) == story.own and "incident" not in draft.slots
-    wanted = f"{description} {task['title']}" if leads and kind != "sql" else ""
+    wanted = (description, str(task["title"])) if leads and kind != "sql" else ("", "")
 
     second = {name: draft.slots[name] for name in (*OF_SECOND, "rest") if name in draft.slots}
 
     def begin(attempt: int) -> None:
         draft.know(**second)
         payloads.know_payload(draft, asked)
-        product = products.say_products(draft, story.case, wanted, told=asked) if attempt < 9 else ""
+        product = products.say_products(draft, story.case, *wanted, told=asked) if attempt < 9 else ""
         draft.slots.pop("rich", None)
         if product:
             draft.know(payload=f"{draft.slots['payload']}\n\n{product}")

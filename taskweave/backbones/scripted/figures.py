@@ -232,6 +232,7 @@ def dates(task: str, today: date, decided: date) -> Mapping[str, str]:
     return slots | {
         "since_iso": since.isoformat(),
         "iso": today.isoformat(),
+        "soon_iso": decided.isoformat(),
         "soon_day": f"{wording.weekday(decided)} {wording.day_month(decided)}",
         "weekday": wording.weekday(later),
         "weeks": wording.in_words(max(2, (today - since).days // 7)),

@@ -27,7 +27,7 @@ from taskweave.backbones.scripted.deliverables import (
 )
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import Setting, dates, due, figures
-from taskweave.backbones.scripted.findings import Finding, besides, counted_on, decided_by, steps_in, with_totals
+from taskweave.backbones.scripted.findings import Finding, Step, besides, counted_on, decided_by, steps_in, with_totals
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
 from taskweave.backbones.scripted.sources import Source, compared, latest, named, source
@@ -85,7 +85,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         _know_lead(draft, setting, parts, lead)
     _know_decision(draft, parts, lead, today)
     references = [source(raw) for raw in inputs["references"]]
-    constraint, description = str(task.get("constraints") or ""), f"{task.get('description') or ''} {title}"
+    constraint, description = str(task.get("constraints") or ""), str(task.get("description") or "")
 
     start = 2 * max(0, len(parts) - 2) + _LONG_FORMS.get(kind, 0)
 
@@ -97,7 +97,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         draft.know(
             head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
             head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
-            product=products.say_products(draft, case, description, most=2 if attempt < 2 else 1) if case and attempt < 9 else "",
+            product=products.say_products(draft, case, description, title, most=2 if attempt < 4 else 1) if case and attempt < 9 else "",
             kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
             used=_used(draft, references, lead, about, brief=level > 1),
@@ -183,7 +183,7 @@ def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Fi
     for part in ordered:
         day = wording.parse_day_month(decided_by(part.text, draft.slots["head"]), today)
         if day and 0 <= (day - today).days < 60:
-            draft.know(soon=wording.day_month(day))
+            draft.know(soon=wording.day_month(day), soon_iso=day.isoformat())
             latest_day = day
             for name, after in (("later", 5), ("check_day", 6)):
                 given = wording.parse_day_month(draft.slots[name], today)
@@ -237,12 +237,21 @@ def _other_line(draft: Draft, part: Source, first: Finding, said: set[str]) -> s
     if rule:
         said.add(rule)
         return local(draft, rule, {**slots, **more})
-    steps = [step for step in steps_in(part.text) if step.what not in said and draft.slots.get("do1", "") not in step.what]
+    steps = [step for step in steps_in(part.text) if _to_come(draft, step) and step.what not in said]
     if not steps:
         return ""
     step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
     said.add(step.what)
     return local(draft, "part_steps", {**slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner})
+
+
+def _to_come(draft: Draft, step: Step) -> bool:
+    """Whether a step is one besides the decision and its execution, on a day after the decision."""
+    slots = draft.slots
+    decided = wording.parse_date(slots["soon_iso"])
+    day = decided and wording.parse_day_month(step.day, decided)
+    other = slots.get("do1", "") not in step.what and not step.what.startswith(("decide", "decision", "say yes", "yes or no", "count"))
+    return bool(other and decided and day and day > decided)
 
 
 def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:

@@ -10,17 +10,20 @@ from taskweave.backbones.scripted.figures import percent
 from taskweave.backbones.scripted.grammar import Draft, load
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _patterns(table: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(str(entry["when"])), str(entry["say"])) for entry in load().tables[table])
 
 
 @lru_cache(maxsize=4096)
-def wanted(description: str) -> tuple[str, ...]:
-    """The names of what a description asks to hand in, in its order; none where it names nothing in particular."""
-    low = description.lower()
-    found = [(match.start(), place, name) for place, (pattern, name) in enumerate(_patterns("products")) if (match := pattern.search(low))]
-    return tuple(dict.fromkeys(name for _, _, name in sorted(found)))
+def wanted(description: str, title: str = "") -> tuple[str, ...]:
+    """The names of what a task asks to hand in: by its title, then by its description, in the order of the words that say so."""
+    asked = []
+    for table, text in (("title_products", title), ("products", description)):
+        low = text.lower()
+        found = [(match.start(), at, name) for at, (pattern, name) in enumerate(_patterns(table)) if (match := pattern.search(low))]
+        asked += [name for _, _, name in sorted(found)]
+    return tuple(dict.fromkeys(asked))
 
 
 @lru_cache(maxsize=4096)
@@ -36,8 +39,8 @@ def _groups(description: str) -> tuple[str, ...]:
     return tuple(load().tables["breakdowns"][found.group(1)]) if found else ()
 
 
-def say_products(draft: Draft, case: fields.Case, description: str, most: int = 1, told: str = "") -> str:
-    """What the description asks for first, in words, and up to `most` such things, none that is `told` under the same name already.
+def say_products(draft: Draft, case: fields.Case, description: str, title: str, most: int = 1, told: str = "") -> str:
+    """What a task asks for first, in words, and up to `most` such things, none that is `told` under the same name already.
 
     '' where it asks for nothing that the banks know or can say here.
     """
@@ -46,7 +49,7 @@ def say_products(draft: Draft, case: fields.Case, description: str, most: int = 
     slots = draft.slots
     draft.know(item_a=wording.with_article(slots["item"]), seen_few=wording.in_words(int(slots["seen"])))
     said: list[str] = []
-    for name in wanted(description):
+    for name in wanted(description, title):
         if len(said) < most and name != told:
             _know_figures(draft, case, description, name)
             said.append(draft.say(f"product_{name}"))

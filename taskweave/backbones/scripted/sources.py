@@ -94,7 +94,7 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
     `sources_brief` and `sources_last` are for texts that grow too long, the latter instead of `builds`.
     """
     slots = draft.slots
-    near = [one for one in sources if one.about(slots["O"], slots["T"])]
+    near = [one for one in sources if one.part or one.about(slots["O"], slots["T"])]
     builds, lead = "", None
     if before := latest(near, problem):
         lead, finding = before
