@@ -126,7 +126,12 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
 
 def colleagues(organization: Mapping[str, Json], role: str) -> list[str]:
     """The roles of the departments that have a role, itself among them."""
-    found = [str(title) for department in organization["departments"] if role in department["roles"] for title in department["roles"]]
+    found = [
+        str(title)
+        for department in organization["departments"]
+        if role in department["roles"]
+        for title in known.listed(department["roles"])
+    ]
     return found or [role]
 
 
@@ -146,7 +151,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     know_author(draft, author, role, head)
     know_story(draft, inputs, story, role)
     know_goal(draft, inputs, f"{story.own} {story.about}", role)
-    payloads.know_people(draft, inputs["organization"], role.title, others, head)
+    payloads.know_people(draft, near, role.title, others, head, meeting=kind == "minutes")
     if kind in ("minutes", "e-mail"):
         draft.know(**{"third" if kind == "minutes" else "mail": "yes"})
     asked = payloads.asked(str(subtask["goal"]), story.own, story.about, str(subtask["activity"]))
@@ -229,7 +234,9 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
     if topics.answer_in(str(task["title"])):
         draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
     if duties := role.responsibilities:
-        draft.know(duty=wording.lower_first(topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")))
+        duty = topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")
+        if topics.telling_stems(duty) & wording.stems(f"{own} {about} {case.items} {case.source}"):
+            draft.know(duty=wording.lower_first(duty))
     if inputs["evidence"]:
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
         if len(wording.stems(f"{own} {about} {case.items}") & wording.stems(reading)) > 1:

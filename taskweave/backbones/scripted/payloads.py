@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from taskweave.backbones.scripted import wording
 from taskweave.backbones.scripted.figures import OF_SECOND, forget_second
 from taskweave.backbones.scripted.grammar import Draft, load
 from taskweave.backbones.scripted.sources import Source
-from taskweave.records import Json
 
 
 @lru_cache(maxsize=1)
@@ -48,28 +47,18 @@ def others_of(sources: Sequence[Source], author: str, near: Collection[str], *su
     return [(name, roles[name]) for name in wording.unique(one.slots["dep_author"] for one in ordered) if name and name != author]
 
 
-def know_people(draft: Draft, organization: Mapping[str, Json], role: str, others: Sequence[tuple[str, str]], head: str) -> None:
-    """`p1` and `p2`: two others who were involved, by name where one is known, else by function; `present`: who was at a meeting."""
-    author = draft.slots["author"]
-    names, taken = [name for name, _ in others], {title for _, title in others}
-    near = [
-        str(title)
-        for known in organization["departments"]
-        if role in known["roles"]
-        for title in known["roles"]
-        if title not in (role, head) and title not in taken
-    ]
-    functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), *_head_apart(head, role, taken)]
-    people = [*names[:2], *functions, "a colleague", "another colleague"]
+def know_people(draft: Draft, near: Sequence[str], role: str, others: Sequence[tuple[str, str]], head: str, meeting: bool) -> None:
+    """`p1` and `p2`: two others who were involved, by name where one is known, else by function; `present`: who was at a meeting.
+
+    The head decides, and is one of the two at a `meeting` only, where the two are those who speak.
+    """
+    names, taken = [name for name, _ in others], {role, head, *(title for _, title in others)}
+    functions = [title if title.isupper() else f"the {title}" for title in draft.sample([title for title in near if title not in taken], 2)]
+    people = [*names[:2], *([f"the {head}"] if meeting and head != role else []), *functions, "a colleague", "another colleague"]
     draft.know(p1=people[0], p2=people[1])
     if names:
         draft.know(colleague=names[0], copy_to=wording.join(names[:2]))
-    draft.know(present=wording.join([author, *people[:2]]), mail_to=head)
-
-
-def _head_apart(head: str, role: str, taken: Collection[str]) -> list[str]:
-    """The head as a function, where it is neither the author nor somebody named already."""
-    return [] if head == role or head in taken else [f"the {head}"]
+    draft.know(present=wording.join([draft.slots["author"], *people[:2]]), mail_to=head)
 
 
 def know_question(draft: Draft, name: str) -> None:
