@@ -179,22 +179,27 @@ def steps_in(excerpt: str) -> tuple[Step, ...]:
 
 _NAME = r"[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)*|[Tt]he [A-Z]\w+(?: [A-Z]\w+)*"
 # What a text has besides its counts of flaws, with the rule that tells of it: a dissent, a rule, a trial, a session, a target and so on.
+# Each is looked for in a text that has its words.
 _BESIDES = (
-    ("part_dissent", re.compile(rf"(?P<x>{_NAME}) wanted it done by (?P<day>{_DAY}), (?P<y>{_NAME}) by (?P<other>{_DAY})")),
-    ("part_tried", re.compile(r"(?P<x>\d+) of (?P<y>\d+) passed")),
-    ("part_tried", re.compile(r"Passed: (?P<x>\d+) of (?P<y>\d+)")),
-    ("part_changed", re.compile(r"(?P<x>none|\d+) of (?P<y>\d+) new ")),
-    ("part_traced", re.compile(r"(?P<x>\d+) were traced from beginning to end; the trail of (?P<y>\d+)")),
-    ("part_limit", re.compile(r"limit(?:: | \| )(?P<x>\w+) (?:open )?at a time")),
-    ("part_refused", re.compile(r"Refused: to (?P<x>[a-z][^.|\n]{8,70}?)[.\n]")),
-    ("part_course", re.compile(rf"(?P<x>{_NAME}) (?:had nine right|found all|found four)")),
-    ("part_minutes", re.compile(r"about (?P<x>\d+) minutes each")),
-    ("part_strike", re.compile(r"[Ss]trike: (?P<x>the old way, by which [^.|\n]+)")),
-    ("part_scope", re.compile(rf"[Ii]n doubt (?P<x>{_NAME}) decides within (?P<y>\w+) working days")),
-    ("part_wording", re.compile(r"\n> (?P<x>[A-Z][^\n>]{14,90}?)[.\n]")),
-    ("part_cost", re.compile(r"[Cc]ost:? (?P<x>\w+) hours")),
-    ("part_past", re.compile(rf"\bOn (?P<day>{_DAY}) (?:it|the count) was (?P<x>{_FIGURE}) of (?P<y>{_FIGURE})(?!\d)")),
-    ("part_target", re.compile(rf"[Tt]arget(?:: at most| of|.*?at most) (?P<x>{_FIGURE})(?!\d)(?! ?%)")),
+    (
+        "part_dissent",
+        " wanted it done by ",
+        re.compile(rf"(?P<x>{_NAME}) wanted it done by (?P<day>{_DAY}), (?P<y>{_NAME}) by (?P<other>{_DAY})"),
+    ),
+    ("part_tried", " passed", re.compile(r"(?P<x>\d+) of (?P<y>\d+) passed")),
+    ("part_tried", "Passed: ", re.compile(r"Passed: (?P<x>\d+) of (?P<y>\d+)")),
+    ("part_changed", " new ", re.compile(r"(?P<x>none|\d+) of (?P<y>\d+) new ")),
+    ("part_traced", "traced from", re.compile(r"(?P<x>\d+) were traced from beginning to end; the trail of (?P<y>\d+)")),
+    ("part_limit", "at a time", re.compile(r"limit(?:: | \| )(?P<x>\w+) (?:open )?at a time")),
+    ("part_refused", "Refused: to ", re.compile(r"Refused: to (?P<x>[a-z][^.|\n]{8,70}?)[.\n]")),
+    ("part_course", " found ", re.compile(rf"(?P<x>{_NAME}) found (?:all|four)")),
+    ("part_minutes", "minutes each", re.compile(r"about (?P<x>\d+) minutes each")),
+    ("part_strike", "trike: the old way", re.compile(r"[Ss]trike: (?P<x>the old way, by which [^.|\n]+)")),
+    ("part_scope", "n doubt ", re.compile(rf"[Ii]n doubt (?P<x>{_NAME}) decides within (?P<y>\w+) working days")),
+    ("part_wording", "\n> ", re.compile(r"\n> (?P<x>[A-Z][^\n>]{14,90}?)[.\n]")),
+    ("part_cost", "ost", re.compile(r"[Cc]ost:? (?P<x>\w+) hours")),
+    ("part_past", "On ", re.compile(rf"\bOn (?P<day>{_DAY}) (?:it|the count) was (?P<x>{_FIGURE}) of (?P<y>{_FIGURE})(?!\d)")),
+    ("part_target", "arget", re.compile(rf"[Tt]arget(?:: at most| of|.*?at most) (?P<x>{_FIGURE})(?!\d)(?! ?%)")),
 )
 
 
@@ -206,7 +211,7 @@ def besides(excerpt: str, told: Collection[str] = ()) -> tuple[str, Mapping[str,
 @lru_cache(maxsize=1024)
 def _all_besides(excerpt: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
     own = _own_words(excerpt)
-    return tuple((rule, found.groupdict()) for rule, pattern in _BESIDES if (found := pattern.search(own)))
+    return tuple((rule, found.groupdict()) for rule, words, pattern in _BESIDES if words in own and (found := pattern.search(own)))
 
 
 _COUNTED = re.compile(rf"\((?:as of|entries up to) ({_DAY})\)")

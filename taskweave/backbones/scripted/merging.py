@@ -30,7 +30,7 @@ from taskweave.backbones.scripted.figures import Setting, dates, due, figures
 from taskweave.backbones.scripted.findings import Finding, Step, besides, counted_on, decided_by, steps_in, with_totals
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import Source, compared, latest, named, source
+from taskweave.backbones.scripted.sources import Source, at_odds, compared, latest, named, source
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -94,13 +94,14 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         level = start + attempt
         if level > 1:
             draft.know(tight="yes")
+        product = products.say_products(draft, case, description, title, most=2 if attempt < 4 else 1) if case and attempt < 9 else ""
         draft.know(
             head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
             head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
-            product=products.say_products(draft, case, description, title, most=2 if attempt < 4 else 1) if case and attempt < 9 else "",
+            product=product,
             kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
-            used=_used(draft, references, lead, about, brief=level > 1),
+            used=_used(draft, references, lead, about, product, brief=level > 1),
             joint=_joint(draft, parts, lead, brief=level > 6),
         )
         _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, level // 2)])
@@ -202,6 +203,7 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
     proposed = [draft.slots.get("do1", "")]
     said: set[str] = set()  # what else has been told by an earlier line
     lines: list[str] = []
+    speaking: set[str] = set()
     agreeing: list[str] = []
     for part in parts:
         fresh = next((finding for finding in part.found if finding.flaw.problem not in told), None)
@@ -215,15 +217,16 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
             again = slots["do"] in proposed
             proposed.append(slots["do"])
             lines.append(local(draft, "part_least" if again or differs else rule, {**part.slots, **slots}))
+            speaking.add(part.slots["dep_author"])
         elif first is not None:
             line = _other_line(draft, part, first, said)
             (lines if line else agreeing).append(line or part.slots["dep_author"])
+            speaking |= {part.slots["dep_author"]} if line else set()
         else:
             gist = "" if part.slots["dep_kind"] == "SQL" else known.telling(part.text, 8)
             gist = "" if _OF_THE_WRITER.search(gist) else gist
             lines.append(local(draft, "part_gist" if gist else "part_bare", {**part.slots, "gist": gist}))
-    if agreeing:
-        names = wording.unique(agreeing)
+    if names := wording.unique(name for name in agreeing if name not in speaking):
         lines.append(local(draft, "parts_agree", {"names": wording.join(names), "sole" if len(names) == 1 else "more": "yes"}))
     lines = [line.strip() for line in lines]
     draft.know(listed="\n".join(f"- {line}" for line in lines), ticked="\n".join(f"- [x] {line}" for line in lines))
@@ -293,7 +296,7 @@ def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] |
     return draft.say("agree") if len({part.slots["dep"] for part, _ in same}) > 1 else ""
 
 
-def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Finding] | None, about: str, brief: bool) -> str:
+def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Finding] | None, about: str, product: str, brief: bool) -> str:
     """The results of other tasks: their figure for the same fault, else those on the same subject, else one for comparison."""
     if not references:
         return ""
@@ -301,7 +304,9 @@ def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Findin
     near = [reference for reference in references if reference.about(about)]
     if lead is not None and (found := latest(near, lead[1].flaw.problem)):
         reference, before = found
-        said = local(draft, "used_then", {**reference.slots, **compared(draft, before)})
+        slots = {**reference.slots, **compared(draft, before)}
+        older = draft.slots["trend"] in product and at_odds(draft, slots["than"])
+        said = local(draft, "used_older" if older else "used_then", slots)
         near.remove(reference)
     if said and (brief or not near):
         return said

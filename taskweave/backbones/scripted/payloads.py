@@ -96,6 +96,8 @@ def know_told(draft: Draft) -> None:
         and any(word in said for word in ("ecide", "say no", "yes"))
     ):
         draft.know(settled="yes")
+    if "builds_older" in slots:
+        draft.know(builds=slots["builds_older" if slots["trend"] in said else "builds_than"])
     if "flaw2" in slots and slots["do2"] not in said:
         draft.know(left2="yes")
     if slots["do1"] in said and f"one on {slots['day1']}" in said:  # 'done on', 'Done on'

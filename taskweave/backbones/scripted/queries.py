@@ -59,6 +59,8 @@ def content(draft: Draft, case: fields.Case, reading: str = "sql_reading") -> st
     if wording.words(after) > room + 16:  # a long statement with a long payload: these two, and what it builds on
         least = ("payload", "builds", "sources") if reading == "sql_reading" else ("listed", "decision_line", "used")
         after = _comment(tidy("\n".join(draft.slots.get(name, "") for name in least)))
+        if wording.words(after) > room + 10:
+            before = _comment(tidy(draft.say("sql_answer")))
     statement = "\n".join(line.rstrip(" ") for line in statement.split("\n"))
     return f"{before}\n{statement.rstrip()}\n{after}"
 

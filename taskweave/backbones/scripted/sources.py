@@ -88,6 +88,11 @@ def compared(draft: Draft, before: Finding) -> dict[str, str]:
     }
 
 
+def at_odds(draft: Draft, than: str) -> bool:
+    """Whether a text says that the share went the other way since a day later than that of an earlier result."""
+    return not draft.slots["trend"].startswith(than)
+
+
 def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Problem) -> None:
     """`builds`: the figure that the text takes from an earlier result or is set against; `sources_all`: the others on the subject, by name.
 
@@ -99,7 +104,10 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
     if before := latest(near, problem):
         lead, finding = before
         same = f"{wording.number(finding.count)} {wording.number(finding.total)}" == f"{slots['k']} {slots['n']}"
-        builds = local(draft, "basis_same" if same else "basis_then", {**lead.slots, **compared(draft, finding)})
+        told = {**lead.slots, **compared(draft, finding)}
+        builds = local(draft, "basis_same" if same else "basis_then", told)
+        if not same and at_odds(draft, told["than"]):
+            draft.know(builds_than=builds, builds_older=local(draft, "basis_older", told))
     else:  # what a colleague has counted for the same task, or of the same things
         for one in sorted(near, key=lambda one: not one.part):
             other = next((finding for finding in one.found if finding.flaw.problem is not problem), None)
@@ -112,11 +120,11 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
         builds = draft.say("evidence_line")
     rest = [one for one in near if one is not lead]
     if rest:
-        told = local(draft, "basis_near", {"named": wording.join([named(one.slots) for one in rest[:2]])})
+        near_by = local(draft, "basis_near", {"named": wording.join([named(one.slots) for one in rest[:2]])})
         brief = local(draft, "basis_near", {"named": named(rest[0].slots)})
     elif lead is None and sources:
-        told = brief = local(draft, "basis_far", {"named": named(sources[0].slots)})
+        near_by = brief = local(draft, "basis_far", {"named": named(sources[0].slots)})
     else:
-        told = brief = ""
+        near_by = brief = ""
     last = local(draft, "basis_near", {"named": named(lead.slots)}) if lead else brief
-    draft.know(builds=builds, sources_all=told, sources_brief=brief if lead is None else "", sources_last=last)
+    draft.know(builds=builds, sources_all=near_by, sources_brief=brief if lead is None else "", sources_last=last)
