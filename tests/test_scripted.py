@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, fields, known, payloads, queries, topics, wording
+from taskweave.backbones.scripted.deliverables import head_of
 from taskweave.backbones.scripted.figures import Setting, count, figures
-from taskweave.backbones.scripted.findings import findings_in
+from taskweave.backbones.scripted.findings import findings_in, steps_in
 from taskweave.backbones.scripted.grammar import Draft, FrameError, _compile, load, tidy
 from taskweave.backbones.scripted.tasks import skeleton
 from taskweave.errors import BadInput
@@ -490,7 +491,7 @@ def test_a_deliverable_is_of_a_kind_the_role_declares_and_names_what_it_builds_o
 def test_a_deliverable_takes_a_figure_only_from_a_dependency_that_bears_on_its_subject() -> None:
     near = {**DEPENDENCY, "title": "Churn cohort table in short", "excerpt": "31 of the 400 accounts left within ninety days of signing."}
     for seed in range(30):
-        far = plain(ask("execute", seed))
+        far = plain(ask("execute", seed, dependencies=[{**DEPENDENCY, "id": "Y1/t9"}]))
         assert "31 of" not in far.replace(DEPENDENCY["title"], "")
         text = plain(ask("execute", seed, dependencies=[near], role={**ROLES["Data Analyst"], "artifacts": ["report", "e-mail", "ticket"]}))
         assert "31 of 400" in text
@@ -551,11 +552,10 @@ def test_what_an_aim_says_was_not_counted_and_takes_no_place_before_what_was() -
 
 def test_the_second_group_is_never_the_larger_one() -> None:
     for seed in range(300):
-        draft = Draft(Random(seed), {})
         case = fields.incident_cases()[seed % 3]
         setting = Setting.of(f"Bright Ledger:{seed}", "Review the price list", date(2026, 3, 2))
         by_size = sorted(case.problems[seed % 4 : seed % 4 + 2], key=lambda problem: -count(setting, case, problem.flaw))
-        slots = figures(draft, setting, case, by_size)
+        slots = figures(setting, case, by_size)
         assert 2 <= int(slots["k2"]) < int(slots["k"]) < int(slots["n"])
 
 
@@ -610,7 +610,7 @@ def test_a_sql_deliverable_counts_on_sqlite_what_it_reports() -> None:
                 base.execute(f"INSERT INTO {table} ({columns['date']}, finding) VALUES (?, ?)", (day, finding))
         rows = base.execute(statement).fetchall()
         if named:
-            assert {3, 2} <= {value for row in rows for value in row}, statement
+            assert set((3, 2)[: len(set(named))]) <= {value for row in rows for value in row}, statement
         assert first < last
         base.close()
         statements.add(statement)
@@ -864,7 +864,7 @@ def test_no_weekday_is_named_without_its_date_ahead() -> None:
 def test_a_result_on_another_subject_is_named_without_a_purpose_and_only_where_there_is_no_other() -> None:
     near = part("Zoe Hahn", "Churn cohort table in short", "12 of 90 accounts left within ninety days of signing.")
     for seed in range(30):
-        text = plain(ask("execute", seed, dependencies=[DEPENDENCY, near]))
+        text = plain(ask("execute", seed, dependencies=[{**DEPENDENCY, "id": "Y1/t9"}, near]))
         assert near["title"] in text
         assert DEPENDENCY["title"] not in text
         assert not re.search(r"for its counting method|read, nothing on this|background only|to avoid counting twice", text)
@@ -898,6 +898,184 @@ def test_deliverables_of_different_tasks_share_few_phrases() -> None:
         if a % 12 != b % 12:  # those on the same subject have figures in common, on purpose
             shares.append(len(grams[a] & grams[b]) / min(len(grams[a]), len(grams[b])))
     assert statistics.mean(shares) <= 0.03  # all answer the same goal; over a year of a company it is below 0.01
+
+
+# ---------------------------------------------------------------- what readers have found wrong, by rule
+def test_a_decision_is_due_within_the_week_and_comes_before_the_change_and_the_next_count() -> None:
+    for day in (date(2026, 1, 5) + timedelta(days=n) for n in range(360)):
+        if day.weekday() > 4:
+            continue
+        setting = Setting.of("Bright Ledger:x", f"Review {day}", day)
+        said = figures(setting, fields.general_cases()[0], (fields.general_cases()[0].problems[0], None))
+        soon, later, check = (wording.parse_day_month(said[name], day) for name in ("soon", "later", "check_day"))
+        assert soon is not None
+        assert later is not None
+        assert check is not None
+        assert day <= soon <= day + timedelta(days=4 - day.weekday())
+        assert soon < later < check
+    assert Setting.of("x", "y", date(2026, 3, 2), "The board decides on 2026-03-19.").decided == date(2026, 3, 19)
+    for seed in range(60):
+        text = plain(ask("execute", seed, dependencies=[]))
+        assert all(int(day) <= 6 for day in re.findall(r"CTO[^.\n]*? (?:by|until) (\d+) March", text)), text
+
+
+def test_what_is_in_no_group_is_the_whole_less_all_groups_that_a_text_tells_of() -> None:
+    checked = 0
+    for seed in range(200):
+        name = sorted(ROLES)[seed % 3]
+        subject = ROLES[name]["subjects"][seed % 4]
+        goal = sorted(ASKED)[seed % len(ASKED)].replace("price list", subject)
+        given = {"goal": goal, "activity": "analyse", "hours": 4}
+        task = {**TASK, "title": f"Review the {subject} with one named owner"}
+        text = ask("execute", seed, role=ROLES[name], task=task, dependencies=[], subtask=given)["content"]
+        found = findings_in(text)
+        whole = next((finding.total for finding in found if finding.total), 0)
+        left = {whole - sum(finding.count for finding in found[:2]), whole - sum(finding.count for finding in found[:1])}
+        for told in re.findall(r"(?:(?<!leave out )(?<!about )the other|[Nn]either:|in order \||\. Rely on|rely on) ([\d,]+)(?! %)", text):
+            checked += 1
+            assert int(told.replace(",", "")) in left, text
+            if len(found) == 2 and len(re.findall(re.escape(found[1].flaw.text), text)):
+                assert int(told.replace(",", "")) == min(left), text
+    assert checked > 20
+
+
+def test_a_row_of_figures_is_nobodys_deed() -> None:
+    table = "Since when?\n| date | rows | affected |\n| 13 March | 1,357 | 259 |\n| 27 March | 1,329 | 249 |"
+    told = [PARTS[1], {**PARTS[1], "author": "Zoe Hahn", "excerpt": f"{table}\n{PARTS[1]['excerpt']}"}]
+    assert steps_in(table) == ()
+    assert [step.owner for step in steps_in("- 13 March: sort the list (Zoe Hahn)\n| 14 March | read it | the CTO |")] == [
+        "Zoe Hahn",
+        "the CTO",
+    ]
+    for seed in range(20):
+        assert not re.search(r"259|249|1,357", merged(seed, partials=told))
+
+
+def test_an_earlier_share_is_the_latest_one_of_the_same_fault_of_the_same_subject() -> None:
+    old = {
+        **part("Zoe Hahn", "Churn cohort table in January", "20 of 200 accounts left within ninety days of signing."),
+        "id": "Y1/Q1/M01/W02@cto/t1",
+    }
+    new = {
+        **part("Zoe Hahn", "Churn cohort table in February", "90 of 210 accounts left within ninety days of signing."),
+        "id": "Y1/Q1/M02/W08@cto/t2",
+    }
+    for seed in range(30):
+        for known_before in ([old, new], [new, old]):
+            text = merged(seed, partials=PARTS[:2], references=known_before)
+            assert "90 of 210" in text
+            assert "20 of 200" not in text
+            assert "smaller share" in text
+
+
+def test_who_speaks_at_a_meeting_is_present_and_nobody_meets_alone() -> None:
+    role = {**ROLES["Support Agent"], "artifacts": ["minutes", "report"]}
+    colleagues = [{**DEPENDENCY, "id": "t/s1"}, {**DEPENDENCY, "id": "t/s2", "author": "Zoe Hahn", "role": "Data Analyst"}]
+    minutes = 0
+    for seed in range(80):
+        given = {"goal": "Agree the open points of the rate limiter with the other side", "activity": "negotiate", "hours": 4}
+        task = {**TASK, "title": "Agree the rate limiter with one named owner"}
+        answer = ask("execute", seed, role=role, task=task, subtask=given, dependencies=colleagues)
+        if answer["artifact"] == "minutes":
+            minutes += 1
+            present = re.findall(r"(?:Present|Attendees): (.+)", answer["content"])[0]
+            assert "Tomasz Vale" in present
+            assert "Ines Roux" in present
+            for speaker in re.findall(r"([A-Z]\w+ [A-Z]\w+) (?:asked for|was shown|explained|wanted|pointed|answered)", answer["content"]):
+                assert speaker in present, answer["content"]
+        assert ask("execute", seed, role=role, task=task, subtask=given, dependencies=[])["artifact"] == "report"
+    assert minutes > 10
+
+
+def test_the_kind_of_a_text_suits_what_was_asked() -> None:
+    def kinds(activity: str, artifacts: list[str]) -> set[str]:
+        given = {"goal": "Work on the churn cohort table", "activity": activity, "hours": 4}
+        role = {**ROLES["Data Analyst"], "artifacts": artifacts}
+        return {ask("execute", seed, role=role, subtask=given)["artifact"] for seed in range(40)}
+
+    assert kinds("report", ["minutes", "report", "ticket"]) == {"report"}
+    assert kinds("test", ["SQL", "test plan", "minutes", "policy"]) == {"test plan"}
+    assert kinds("design", ["report", "SQL", "specification", "minutes"]) == {"specification"}
+    assert kinds("design", ["policy"]) == {"policy"}  # where there is no other
+
+
+def test_a_condition_that_the_text_does_not_show_is_open_and_never_said_to_be_met() -> None:
+    met = re.compile(r"is met|was kept|was followed|and kept|Kept to")
+    for constraint in (
+        "Juggle only with blue balls.",
+        "It must work without the network for at least a minute.",
+        "Every step works by keyboard.",
+    ):
+        for seed in range(20):
+            text = plain(ask("execute", seed, dependencies=[], task={**TASK, "constraints": constraint}))
+            assert not met.search(text), text
+            assert re.search(r"[Nn]ot tested|to be tested|to be tried|not shown|Still to be", text), text
+
+
+def test_rules_for_exceptions_say_who_grants_them_how_long_and_where_they_are_kept() -> None:
+    given = {"goal": "Set out the rules by which the churn cohort table handles exceptions", "activity": "design", "hours": 4}
+    for seed in range(20):
+        text = ask("execute", seed, role={**ROLES["Data Analyst"], "artifacts": ["report"]}, subtask=given)["content"]
+        assert re.search(r"[Gg]rant", text), text
+        assert re.search(r"working days|until \d+ \w+|at a time", text), text
+        assert "billing export" in text
+
+
+def test_three_ways_come_with_cost_effect_and_risk() -> None:
+    given = {"goal": "Compare three ways of handling the churn cohort table", "activity": "research", "hours": 4}
+    for seed in range(20):
+        text = ask("execute", seed, role={**ROLES["Data Analyst"], "artifacts": ["report"]}, subtask=given)["content"].lower()
+        assert "cost" in text or "hours" in text
+        assert "risk" in text
+        assert re.search(r"to choose|the one to choose|recommend|most effect", text), text
+
+
+def test_a_flaw_that_another_subject_calls_for_gives_way() -> None:
+    case = next(one for one in fields.all_fields()["infrastructure"].cases if one.items == "hosts")
+    certificate = next(problem for problem in case.problems if "certificate" in problem.flaw)
+    assert topics.foreign(case, certificate, "autoscaling thresholds")
+    assert not topics.foreign(case, certificate, "certificate renewals")
+
+
+def test_the_flaw_that_the_task_names_comes_first() -> None:
+    background = "Several accounts left within ninety days of signing, which makes the churn cohort table harder to rely on."
+    for seed in range(30):
+        text = ask("execute", seed, dependencies=[], task={**TASK, "background": background})["content"]
+        assert findings_in(text)[0].flaw.problem.flaw.startswith(("left", "[left", "cancelled", "[cancelled")), text
+
+
+def test_what_happens_is_not_put_right_one_by_one() -> None:
+    case = next(one for one in fields.all_fields()["product"].cases if one.items == "interviews")
+    assert case.passing
+    task = {**TASK, "title": "Review the customer interview findings with one named owner"}
+    role = {**ROLES["Data Analyst"], "role": "Product Manager", "subjects": ["customer interview findings"]}
+    for seed in range(40):
+        text = plain(
+            ask(
+                "execute",
+                seed,
+                dependencies=[],
+                role=role,
+                task=task,
+                subtask={"goal": "Work on the customer interview findings", "activity": "plan", "hours": 4},
+            )
+        )
+        assert not re.search(r"correct (?:them|the \d+) .*by hand|begin with \d+ of the|are to be left", text), text
+
+
+def test_the_head_of_the_unit_that_owns_a_task_decides() -> None:
+    two = {**ORGANIZATION, "departments": [*ORGANIZATION["departments"], {"name": "Growth", "head": "Head of Growth", "roles": ["Seller"]}]}
+    assert head_of(two, "Data Analyst", ["Y1/Q1/M01/W02@head-of-growth/t1/s1"]) == "Head of Growth"
+    assert head_of(two, "Data Analyst", [], "Keep the running work of Growth undisturbed.") == "Head of Growth"
+    assert head_of(two, "Data Analyst", ["t/s1"], "") == "CTO"
+
+
+def test_parts_that_only_agree_share_a_clause() -> None:
+    same = [{**PARTS[1], "author": name} for name in ("Ada Berg", "Bo Lind", "Cy Hart")]
+    for seed in range(20):
+        text = merged(seed, partials=[PARTS[1], *same])
+        assert len([line for line in text.split("\n") if line.startswith(("- ", "- [x]")) and "Bo Lind" in line]) <= 1
+        assert re.search(r"Ada Berg, Bo Lind and Cy Hart", text), text
 
 
 # ---------------------------------------------------------------- closing
@@ -1077,7 +1255,7 @@ def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_a
     assert {metric.name for metric in topics.measures(case, "webhook retry queue")} <= software
     unknown = topics.best_case(people, "zebra")
     assert topics.measures(unknown, "zebra") == ()
-    assert "count the {items} again from the same list, expecting fewer than {below}" in topics.checks(unknown, "zebra")
+    assert "count the {items} again from the same list, expecting fewer than the {k}" in topics.checks(unknown, "zebra")
     assert fields.measured_in("Roll out the importer and watch error rate for two days") == next(
         m for m in fields.all_fields()["software"].metrics if m.name == "error rate"
     )
@@ -1086,7 +1264,7 @@ def test_the_case_and_what_measures_it_are_those_of_the_subject_and_not_of_the_a
 # ---------------------------------------------------------------- what a goal asks for is handed over
 ASKED = {
     "Find out since when the price list has been a problem": ("since", r"\d+ \w+"),
-    "Schedule the checks that the price list needs": ("schedule", r"Tomasz Vale"),
+    "Schedule the checks that the price list needs": ("schedule", r"Ines Roux|Tomasz Vale"),
     "Define what belongs to the price list and what does not": ("scope", r"(?i)does not belong|\bout\b|outside"),
     "Write down how the price list works and what is agreed": ("steps", r"working days|[Dd]ay 1|days\)|one day"),
     "Check the draft on the price list with two people who will use it": ("tried", r"Ines Roux"),

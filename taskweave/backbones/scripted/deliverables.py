@@ -14,7 +14,7 @@ from zlib import crc32
 
 from taskweave.backbones.scripted import fields, known, payloads, products, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
-from taskweave.backbones.scripted.figures import Setting, count, figures
+from taskweave.backbones.scripted.figures import OF_SECOND, Setting, count, figures
 from taskweave.backbones.scripted.findings import Finding
 from taskweave.backbones.scripted.grammar import Draft, load, shortened, tidy, words_of
 from taskweave.backbones.scripted.sources import Source, know_sources, source
@@ -42,13 +42,18 @@ def kind_of(artifact: str) -> str:
 def _suiting(artifacts: tuple[str, ...], activity: str) -> tuple[float, ...]:
     """How well the form of each artifact suits an activity."""
     kinds = load().tables["kinds"]
-    return tuple(float(kinds[kind_of(artifact)]["suits"].get(activity, 1)) for artifact in artifacts)
+    return tuple(float(kinds[kind_of(artifact)]["suits"].get(activity, _UNSUITED)) for artifact in artifacts)
 
 
-def choose_artifact(draft: Draft, artifacts: tuple[str, ...], activity: str) -> str:
-    """One of the role's artifacts, weighted by how well its form suits the activity."""
+_UNSUITED = 0.001  # the weight of a form that does not suit an activity: taken where no other one does
+
+
+def choose_artifact(draft: Draft, artifacts: tuple[str, ...], activity: str, meeting: bool = True) -> str:
+    """One of the role's artifacts, weighted by how well its form suits the activity; minutes only of a `meeting`."""
     options = artifacts or ("report",)
     weights = _suiting(options, activity)
+    if not meeting:
+        weights = tuple(0.0 if kind_of(one) == "minutes" else weight for one, weight in zip(options, weights, strict=True))
     at = draft.random.random() * sum(weights)
     for artifact, weight in zip(options, weights, strict=True):
         at -= weight
@@ -64,12 +69,12 @@ _INHERITED = 0.6  # how often a part goes on with the finding of the part before
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What a text is about: the author's subject and the task's, the things counted, and two flaws of them, the larger one first."""
+    """What a text is about: the author's subject and the task's, the things counted, and a flaw of them with a smaller one, if any."""
 
     own: str
     about: str
     case: fields.Case
-    problems: tuple[fields.Problem, fields.Problem]
+    problems: tuple[fields.Problem, fields.Problem | None]
     found: tuple[Finding | None, Finding | None]
     setting: Setting
     whole: int  # how many items there are according to an earlier part; 0 where none says so
@@ -88,9 +93,10 @@ def case_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[So
         return named
     if own in role.subjects:
         return topics.best_case((work.name,), own)
-    told = fields.case_by_source(f"{task['description']} {task['background']}".lower(), work) if own == about else None
+    works = topics.homes(*colleagues(inputs["organization"], role.title))
+    told = topics.case_told(f"{task['description']} {task['background']}".lower(), work, works, own) if own == about else None
     seen = next((finding.flaw.case for one in sources if one.about(own) for finding in one.found[:1]), None)
-    return told or seen or topics.best_case(topics.homes(*colleagues(inputs["organization"], role.title)), own)
+    return told or seen or topics.best_case(works, own)
 
 
 def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source]) -> Story:
@@ -102,28 +108,30 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
     served = topics.best_case(topics.homes(*colleagues(inputs["organization"], role.title)), about)
     place = about if own == about or case.items == served.items else own
     today = wording.parse_date(inputs["date"]) or _START
-    setting = Setting.of(f"{inputs['organization']['name']}:{place}", title, today)
+    setting = Setting.of(f"{inputs['organization']['name']}:{place}", title, today, str(task["background"] or ""))
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
     whole = next((finding.total for finding in counted.values() if finding.total), 0)
-    ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=2.6)
+    ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=1.4)
+    ranked.sort(key=lambda problem: topics.foreign(case, problem, f"{own} {about}"))
     asked = [flaw.problem for flaw in fields.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
     inherits = draft.random.random() < _INHERITED
-    wanted = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked]
-    first, second = list(dict.fromkeys(wanted))[:2]
+    first = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked][0]
 
     def size(problem: fields.Problem) -> int:
         return counted[problem].count if problem in counted else count(setting, case, problem.flaw)
 
-    if size(second) >= size(first):  # a smaller one beside the flaw that was asked for, where there is one
-        second = next((problem for problem in ranked if size(problem) < size(first)), second)
-    if size(second) > size(first):
-        first, second = second, first
-    return Story(own, about, case, (first, second), (counted.get(first), counted.get(second)), setting, whole)
+    second = next((problem for problem in [*counted, *ranked] if problem is not first and size(problem) < size(first)), None)
+    return Story(own, about, case, (first, second), (counted.get(first), counted.get(second) if second else None), setting, whole)
 
 
 def colleagues(organization: Mapping[str, Json], role: str) -> list[str]:
     """The roles of the departments that have a role, itself among them."""
-    found = [str(title) for department in organization["departments"] if role in department["roles"] for title in department["roles"]]
+    found = [
+        str(title)
+        for department in organization["departments"]
+        if role in department["roles"]
+        for title in known.listed(department["roles"])
+    ]
     return found or [role]
 
 
@@ -134,26 +142,30 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE, salt=salt)
     sources = [source(raw) for raw in inputs["dependencies"]]
     story = story_of(draft, inputs, role, sources)
-    artifact = choose_artifact(draft, role.artifacts, str(subtask["activity"]))
+    near = colleagues(inputs["organization"], role.title)
+    others = payloads.others_of(sources, str(author["name"]), near, story.own, story.about)
+    artifact = choose_artifact(draft, role.artifacts, str(subtask["activity"]), meeting=bool(others))
     kind = kind_of(artifact)
-    head = head_of(inputs["organization"], role.title)
+    description, constraint = str(task.get("description") or ""), str(task.get("constraints") or "")
+    head = head_of(inputs["organization"], role.title, [one.id for one in sources if one.part], f"{task['background']} {constraint}")
     know_author(draft, author, role, head)
     know_story(draft, inputs, story, role)
     know_goal(draft, inputs, f"{story.own} {story.about}", role)
-    near = [one for one in sources if one.about(story.own, story.about)]
-    payloads.know_people(draft, inputs["organization"], role.title, [one.slots for one in near], head)
+    payloads.know_people(draft, near, role.title, others, head, meeting=kind == "minutes")
     if kind in ("minutes", "e-mail"):
         draft.know(**{"third" if kind == "minutes" else "mail": "yes"})
     asked = payloads.asked(str(subtask["goal"]), story.own, story.about, str(subtask["activity"]))
     payloads.know_question(draft, asked)
     know_sources(draft, sources, story.problems[0])
-    description, constraint = str(task.get("description") or ""), str(task.get("constraints") or "")
     leads = topics.own_subject(role.subjects, str(task["title"])) == story.own and "incident" not in draft.slots
-    wanted = description if leads and kind != "sql" else ""
+    wanted = (description, str(task["title"])) if leads and kind != "sql" else ("", "")
+
+    second = {name: draft.slots[name] for name in (*OF_SECOND, "rest") if name in draft.slots}
 
     def begin(attempt: int) -> None:
+        draft.know(**second)
         payloads.know_payload(draft, asked)
-        product = products.say_product(draft, story.case, wanted) if attempt < 9 else ""
+        product = products.say_products(draft, story.case, *wanted, told=asked) if attempt < 9 else ""
         draft.slots.pop("rich", None)
         if product:
             draft.know(payload=f"{draft.slots['payload']}\n\n{product}")
@@ -172,7 +184,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     draft.random.shuffle(rules)
     title = headline(draft, *rules, told=content)
     if story.case.people:
-        title, content = (people_as_who(text, (draft.slots["flaw1"], draft.slots["flaw2"])) for text in (title, content))
+        flaws = [problem.flaw for problem in story.problems if problem] + [draft.slots["flaw1"], draft.slots.get("flaw2", "")]
+        title, content = (people_as_who(text, filter(None, flaws)) for text in (title, content))
     return {"artifact": artifact, "title": title, "content": content}
 
 
@@ -192,7 +205,7 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
     """The figures, the flaws with causes and remedies, the checks and the measure of a text."""
     task, case, own, about = inputs["task"], story.case, story.own, story.about
     first, second = story.problems
-    draft.know(**figures(draft, story.setting, case, story.problems, measures_of(draft, inputs, story, role), story.found, story.whole))
+    draft.know(**figures(story.setting, case, story.problems, measures_of(draft, inputs, story, role), story.found, story.whole))
     draft.know(
         O=own,
         T=about,
@@ -203,25 +216,42 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
         flaw1=story.found[0].flaw.text if story.found[0] else draft.phrase(first.flaw),
         why1=draft.phrase(first.cause),
         do1=draft.phrase(first.remedy),
-        flaw2=story.found[1].flaw.text if story.found[1] else draft.phrase(second.flaw),
-        why2=draft.phrase(second.cause),
-        do2=draft.phrase(second.remedy),
         task=str(task["title"]).rstrip("."),
         severity=severity(draft),
         few_number=wording.in_words(2 + int(draft.random.random() * 4)),
     )
+    if second:
+        draft.know(
+            flaw2=story.found[1].flaw.text if story.found[1] else draft.phrase(second.flaw),
+            why2=draft.phrase(second.cause),
+            do2=draft.phrase(second.remedy),
+        )
     draft.know(**({"same": "yes"} if own == about else {"served": about}), whom=whom(case))
+    know_nature(draft, case)
     possible = topics.checks(case, own)
     checks = topics.ranked(draft.random, possible, possible, f"{own} {case.items} {case.source}", about, other_subjects(role, own))
     draft.know(check=draft.phrase(checks[0]), check2=draft.phrase(checks[1]))
     if topics.answer_in(str(task["title"])):
         draft.know(incident=known.quoted(about)[0], **known.asked_for(f"{task.get('background') or ''} {task.get('description') or ''}"))
     if duties := role.responsibilities:
-        draft.know(duty=wording.lower_first(topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")))
+        duty = topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")
+        if topics.telling_stems(duty) & wording.stems(f"{own} {about} {case.items} {case.source}"):
+            draft.know(duty=wording.lower_first(duty))
     if inputs["evidence"]:
         reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
         if len(wording.stems(f"{own} {about} {case.items}") & wording.stems(reading)) > 1:
             draft.know(evidence=reading)
+
+
+def know_nature(draft: Draft, case: fields.Case) -> None:
+    """What can be done about items by hand, and what is hoped for: things are put right one by one, of what happens fewer are to come."""
+    slots = draft.slots
+    if case.passing:
+        aimed = f"at most {slots['below_pct']} of the next {case.items} {slots['flaw1']}"
+        draft.know(event="yes", by_hand="make up for each one afterwards", aimed=aimed, less=f"{slots['below_pct']} of the next ones")
+    else:
+        aimed = f"at most {slots['below']} of {slots['n']} {case.items} {slots['flaw1']}"
+        draft.know(stock="yes", by_hand="correct them by hand each month", aimed=aimed, less=f"{slots['below']} of {slots['n']}")
 
 
 def severity(draft: Draft) -> str:
@@ -291,12 +321,31 @@ def named_case(work: fields.Field, goal: str, subject: str) -> fields.Case | Non
     return fields.case_by_source(low, work) or next((case for case in work.cases if f"{case.items} " in low), None)
 
 
-def head_of(organization: Mapping[str, Json], role: str) -> str:
-    """The title of the head of the role's department, else the role's own title."""
+def head_of(organization: Mapping[str, Json], role: str, ids: Sequence[str] = (), told: str = "") -> str:
+    """The title of the head of the unit that owns a task: of the one in the ids of its parts, or that is named in what is `told` of it.
+
+    Where neither tells, the head of the department of `role`, of which the role itself can be no head.
+    """
+    heads = [(str(department["head"]), str(department["name"])) for department in organization["departments"]]
+    for owner in (found.group(1) for found in map(_OWNER.search, ids) if found):
+        for head, _ in heads:
+            if _slug(head) == owner:
+                return head
+    named = [(told.find(name), head) for head, department in heads for name in (head, department) if name and name in told]
+    if named:
+        return min(named)[1]
     for department in organization["departments"]:
         if role in department["roles"] and department["head"] != role:
             return str(department["head"])
     return "management team"
+
+
+_OWNER = re.compile(r"@([a-z0-9-]+)/")
+
+
+@lru_cache(maxsize=256)
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 _NUMBER = re.compile(r"\d[\d,.]*")

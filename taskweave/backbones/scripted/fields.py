@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from taskweave.backbones.scripted.grammar import load
-from taskweave.backbones.scripted.wording import stems
+from taskweave.backbones.scripted.wording import listed, stems
 
 T = TypeVar("T")
 
@@ -46,7 +46,18 @@ class Case:
     def people(self) -> bool:
         return self.items in _PEOPLE
 
+    @property
+    def passing(self) -> bool:
+        """Whether its items happen, such as interviews, and cannot be put right afterwards."""
+        return self.items in _PASSING
 
+
+_PASSING = frozenset(
+    listed(
+        """alerts answers applications cases changeovers checks comments complaints deliveries deployments interviews jobs moves
+        observations participants questions readings recipients remarks reports requests reviews sessions stops talks trials visitors"""
+    )
+) | {"form submissions", "page views", "new customers", "restore attempts", "test runs"}
 _PEOPLE = frozenset(("participants", "recipients", "visitors", "contacts", "new customers"))
 
 

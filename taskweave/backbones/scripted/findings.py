@@ -6,7 +6,7 @@ A finding is a count of things that have a flaw which the phrase banks know, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -31,7 +31,12 @@ _NUMBER_NEXT = re.compile(rf"(?:: | \| ){_NUMBER}(?! ?%)")
 _ROW_TOTAL = re.compile(rf"{_NUMBER}(?: \| 100 % \|| \|$|$|\n)", re.MULTILINE)
 _DAY = r"\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _BY = re.compile(rf"\b(?:by|until)(?: \w+day)? ({_DAY})")
-_ROW = re.compile(rf"^(?:- |\| |\d\. )({_DAY})(?:: | \| )([^|\n]+?)(?: \(([^()\n]+)\)| \| ([^|\n]+?) \|)$", re.MULTILINE)
+# A line of a list, or a row of a table of three columns; what is done and who does it are words, not figures.
+_ROW = re.compile(
+    rf"^(?:(?:- |\d\\. )({_DAY}): ([A-Za-z][^|\n]*?) \(([A-Z][^()\n]+|the [A-Z][^()\n]+)\)"
+    rf"|\| ({_DAY}) \| ([a-z][^|\n]*?) \| ([A-Z][^|\n]+?|the [A-Z][^|\n]+?) \|)(?:, [^\n|]*)?$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +174,49 @@ def decided_by(excerpt: str, head: str) -> str:
 @lru_cache(maxsize=1024)
 def steps_in(excerpt: str) -> tuple[Step, ...]:
     """The rows of an excerpt that give a day, a step and an owner."""
-    return tuple(Step(day, what.strip(), one or other) for day, what, one, other in _ROW.findall(excerpt))
+    return tuple(Step(*(first or second for first, second in zip(row[:3], row[3:], strict=True))) for row in _ROW.findall(excerpt))
 
 
-# What a text has besides its counts of flaws, with the rule that tells of it: a trial, a change, a sample, the past, a target.
+_NAME = r"[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)*|[Tt]he [A-Z]\w+(?: [A-Z]\w+)*"
+# What a text has besides its counts of flaws, with the rule that tells of it: a dissent, a rule, a trial, a session, a target and so on.
+# Each is looked for in a text that has its words.
 _BESIDES = (
-    ("part_tried", re.compile(r"(?P<x>\d+) of (?P<y>\d+) passed")),
-    ("part_changed", re.compile(r"(?P<x>none|\d+) of (?P<y>\d+) new ")),
-    ("part_traced", re.compile(r"(?P<x>\d+) were traced from beginning to end; the trail of (?P<y>\d+)")),
-    ("part_past", re.compile(rf"\bOn (?P<day>{_DAY}) (?:it|the count) was (?P<x>{_FIGURE}) of (?P<y>{_FIGURE})(?!\d)")),
-    ("part_target", re.compile(rf"[Tt]arget(?:: at most| of|.*?at most) (?P<x>{_FIGURE})(?!\d)")),
+    (
+        "part_dissent",
+        " wanted it done by ",
+        re.compile(rf"(?P<x>{_NAME}) wanted it done by (?P<day>{_DAY}), (?P<y>{_NAME}) by (?P<other>{_DAY})"),
+    ),
+    ("part_tried", " passed", re.compile(r"(?P<x>\d+) of (?P<y>\d+) passed")),
+    ("part_tried", "Passed: ", re.compile(r"Passed: (?P<x>\d+) of (?P<y>\d+)")),
+    ("part_changed", " new ", re.compile(r"(?P<x>none|\d+) of (?P<y>\d+) new ")),
+    ("part_traced", "traced from", re.compile(r"(?P<x>\d+) were traced from beginning to end; the trail of (?P<y>\d+)")),
+    ("part_limit", "at a time", re.compile(r"limit(?:: | \| )(?P<x>\w+) (?:open )?at a time")),
+    ("part_refused", "Refused: to ", re.compile(r"Refused: to (?P<x>[a-z][^.|\n]{8,70}?)[.\n]")),
+    ("part_course", " found ", re.compile(rf"(?P<x>{_NAME}) found (?:all|four)")),
+    ("part_minutes", "minutes each", re.compile(r"about (?P<x>\d+) minutes each")),
+    ("part_strike", "trike: the old way", re.compile(r"[Ss]trike: (?P<x>the old way, by which [^.|\n]+)")),
+    ("part_scope", "n doubt ", re.compile(rf"[Ii]n doubt (?P<x>{_NAME}) decides within (?P<y>\w+) working days")),
+    ("part_wording", "\n> ", re.compile(r"\n> (?P<x>[A-Z][^\n>]{14,90}?)[.\n]")),
+    ("part_cost", "ost", re.compile(r"[Cc]ost:? (?P<x>\w+) hours")),
+    ("part_past", "On ", re.compile(rf"\bOn (?P<day>{_DAY}) (?:it|the count) was (?P<x>{_FIGURE}) of (?P<y>{_FIGURE})(?!\d)")),
+    ("part_target", "arget", re.compile(rf"[Tt]arget(?:: at most| of|.*?at most) (?P<x>{_FIGURE})(?!\d)(?! ?%)")),
 )
 
 
+def besides(excerpt: str, told: Collection[str] = ()) -> tuple[str, Mapping[str, str]]:
+    """A rule that tells what else an excerpt has, none of those `told` already, and its slots; ('', {}) where it has nothing."""
+    return next(((rule, slots) for rule, slots in _all_besides(excerpt) if rule not in told), ("", {}))
+
+
 @lru_cache(maxsize=1024)
-def besides(excerpt: str) -> tuple[str, Mapping[str, str]]:
-    """A rule that tells what else an excerpt has, and its slots; ('', {}) where it has nothing of the kind."""
-    for rule, pattern in _BESIDES:
-        if found := pattern.search(excerpt):
-            return rule, found.groupdict()
-    return "", {}
+def _all_besides(excerpt: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    own = _own_words(excerpt)
+    return tuple((rule, found.groupdict()) for rule, words, pattern in _BESIDES if words in own and (found := pattern.search(own)))
+
+
+_COUNTED = re.compile(rf"\((?:as of|entries up to) ({_DAY})\)")
+
+
+def counted_on(excerpts: Iterable[str]) -> str:
+    """The latest state of a source that one of the excerpts speaks of; '' where none does."""
+    return next((found.group(1) for text in excerpts if (found := _COUNTED.search(text))), "")

@@ -14,13 +14,23 @@ from functools import partial
 from zlib import crc32
 
 from taskweave.backbones.scripted import known, products, queries, topics, wording
-from taskweave.backbones.scripted.deliverables import fitted, head_of, headline, kind_of, know_goal, people_as_who, severity, whom
+from taskweave.backbones.scripted.deliverables import (
+    fitted,
+    head_of,
+    headline,
+    kind_of,
+    know_goal,
+    know_nature,
+    people_as_who,
+    severity,
+    whom,
+)
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import Setting, dates, due, figures
-from taskweave.backbones.scripted.findings import Finding, besides, decided_by, steps_in, with_totals
+from taskweave.backbones.scripted.findings import Finding, Step, besides, counted_on, decided_by, steps_in, with_totals
 from taskweave.backbones.scripted.grammar import Draft
 from taskweave.backbones.scripted.planning import local
-from taskweave.backbones.scripted.sources import Source, compared, named, source
+from taskweave.backbones.scripted.sources import Source, at_odds, compared, latest, named, source
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
@@ -40,16 +50,17 @@ _LONG_FORMS = {"checklist": 4, "e-mail": 4, "sql": 4, "minutes": 2, "ticket": 2,
 _LINES = ("part_full", "part", "part_short", "part_short", "part_least")
 
 
-def leading(parts: Sequence[Source], about: str) -> tuple[Source, Finding] | None:
+def leading(parts: Sequence[Source], about: str, told: str = "") -> tuple[Source, Finding] | None:
     """The largest first finding on the task's subject, else the largest of all, with the part that has it.
 
-    Where parts on the subject have counted different things, what most of them have counted is meant.
+    Where parts on the subject have counted different things, those are meant that are `told` of in the task, else what most have counted.
     """
     first = [(part, finding) for part in parts for finding in part.found[:1]]
     on = [pair for pair in first if pair[0].about(about)] or first
     if not on:
         return None
-    items = Counter(finding.items for _, finding in on).most_common(1)[0][0]
+    counted = Counter(finding.items for _, finding in on)
+    items = next((name for name in counted if name in told), counted.most_common(1)[0][0])
     largest = max((pair for pair in on if pair[1].items == items), key=lambda pair: (bool(pair[1].total), pair[1].count))
     # where two parts have counted the same, the later count holds
     return [pair for pair in first if pair[1].flaw.problem is largest[1].flaw.problem][-1]
@@ -62,13 +73,13 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
     if not topics.answer_in(title):
         about = topics.widened(about, title, *(str(part["title"]) for part in inputs["partials"]))
     today = wording.parse_date(inputs["date"]) or _START
-    setting = Setting.of(f"{inputs['organization']['name']}:{about}", title, today)
+    setting = Setting.of(f"{inputs['organization']['name']}:{about}", title, today, str(task.get("background") or ""))
     parts = parts_of(inputs["partials"])
-    draft = Draft(dice.words, dict(dates(title, today)), salt=crc32(title.encode()) + today.isocalendar().week)
+    draft = Draft(dice.words, dict(dates(title, today, setting.decided)), salt=crc32(title.encode()) + today.isocalendar().week)
     _know_task(draft, inputs, about, parts)
     incident = "incident" in draft.slots
     kind = kind_of(parts[-1].slots["dep_kind"] if parts else "report")
-    lead = leading(parts, about)
+    lead = leading(parts, about, f"{task.get('background') or ''} {task.get('description') or ''}")
     case = lead[1].flaw.case if lead else None
     if lead:
         _know_lead(draft, setting, parts, lead)
@@ -83,13 +94,14 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
         level = start + attempt
         if level > 1:
             draft.know(tight="yes")
+        product = products.say_products(draft, case, description, title, most=2 if attempt < 4 else 1) if case and attempt < 9 else ""
         draft.know(
             head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
             head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
-            product=products.say_product(draft, case, description) if case and attempt < 9 else "",
+            product=product,
             kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
-            used=_used(draft, references, lead, about, brief=level > 1),
+            used=_used(draft, references, lead, about, product, brief=level > 1),
             joint=_joint(draft, parts, lead, brief=level > 6),
         )
         _know_lines(draft, parts, lead, _LINES[min(len(_LINES) - 1, level // 2)])
@@ -112,7 +124,8 @@ def _know_task(draft: Draft, inputs: Inputs, about: str, parts: Sequence[Source]
     task, organization = inputs["task"], inputs["organization"]
     company = str(organization["name"])
     authors = wording.unique(part.slots["dep_author"] for part in parts)
-    head = head_of(organization, parts[-1].slots["dep_role"] if parts else "")
+    told = f"{task.get('background') or ''} {task.get('constraints') or ''}"
+    head = head_of(organization, parts[-1].slots["dep_role"] if parts else "", [part.id for part in parts], told)
     draft.know(
         O=about,
         T=about,
@@ -145,10 +158,12 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tu
     ]
     second = max(others, key=lambda other: other.count, default=None)
     draft.know(items=case.items, item=case.item, source=case.source, whom=whom(case))
-    slots = figures(draft, setting, case, (problem, second.flaw.problem if second else problem), (), (finding, second or finding))
-    for name in () if second else _OF_SECOND:
-        slots.pop(name)
-    draft.know(**slots)
+    draft.know(**figures(setting, case, (problem, second.flaw.problem if second else None), (), (finding, second)))
+    apart = {other.flaw.problem: other.count for other in others}
+    rest = int(draft.slots["n"].replace(",", "")) - finding.count - sum(apart.values())
+    draft.know(rest=wording.number(max(rest, 0)))  # what is in none of the groups that the parts have counted
+    if day := counted_on(one.text for one in parts):
+        draft.know(counted=day)
     draft.know(
         flaw1=finding.flaw.text,
         why1=draft.phrase(problem.cause),
@@ -157,12 +172,10 @@ def _know_lead(draft: Draft, setting: Setting, parts: Sequence[Source], lead: tu
         p1=part.slots["dep_author"],
         p2=next((one.slots["dep_author"] for one in parts if one.slots["dep_author"] != part.slots["dep_author"]), draft.slots["head_the"]),
     )
+    know_nature(draft, case)
     if second:
         do2 = second.remedy or draft.phrase(second.flaw.problem.remedy)
         draft.know(flaw2=second.flaw.text, why2=draft.phrase(second.flaw.problem.cause), do2=do2)
-
-
-_OF_SECOND = ("k2", "pct2", "rest2", "rest2_pct", "both", "k2_then", "customers2")
 
 
 def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, today: date) -> None:
@@ -170,12 +183,13 @@ def _know_decision(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Fi
     ordered = sorted(parts, key=lambda part: not lead or part is not lead[0])
     for part in ordered:
         day = wording.parse_day_month(decided_by(part.text, draft.slots["head"]), today)
-        if day and 0 < (day - today).days < 60:
-            draft.know(soon=wording.day_month(day))
-            for name, after in (("later", 5), ("check_day", 11)):
+        if day and 0 <= (day - today).days < 60:
+            draft.know(soon=wording.day_month(day), soon_iso=day.isoformat())
+            latest_day = day
+            for name, after in (("later", 5), ("check_day", 6)):
                 given = wording.parse_day_month(draft.slots[name], today)
-                if given is None or given <= day:
-                    draft.know(**{name: wording.day_month(due(day, after))})
+                latest_day = given if given is not None and given > latest_day else due(latest_day, after)
+                draft.know(**{name: wording.day_month(latest_day)})
             return
 
 
@@ -183,11 +197,14 @@ _OF_THE_WRITER = re.compile(r"\b(?:I|my|me|reading time)\b")
 
 
 def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] | None, rule: str) -> None:
-    """`listed` and `ticked`: a line for each part, with a figure that no line before it has told where it has one."""
+    """`listed` and `ticked`: a line for each part that has something new, a figure first; one clause names those that only agree."""
     told = [lead[1].flaw.problem] if lead else []
     counts = {lead[1].count} if lead else set()
     proposed = [draft.slots.get("do1", "")]
-    lines = []
+    said: set[str] = set()  # what else has been told by an earlier line
+    lines: list[str] = []
+    speaking: set[str] = set()
+    agreeing: list[str] = []
     for part in parts:
         fresh = next((finding for finding in part.found if finding.flaw.problem not in told), None)
         first = part.found[0] if part.found else None
@@ -200,26 +217,44 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
             again = slots["do"] in proposed
             proposed.append(slots["do"])
             lines.append(local(draft, "part_least" if again or differs else rule, {**part.slots, **slots}))
+            speaking.add(part.slots["dep_author"])
         elif first is not None:
-            lines.append(_other_line(draft, part, first, lead is not None and part is lead[0]))
+            line = _other_line(draft, part, first, said)
+            (lines if line else agreeing).append(line or part.slots["dep_author"])
+            speaking |= {part.slots["dep_author"]} if line else set()
         else:
             gist = "" if part.slots["dep_kind"] == "SQL" else known.telling(part.text, 8)
             gist = "" if _OF_THE_WRITER.search(gist) else gist
             lines.append(local(draft, "part_gist" if gist else "part_bare", {**part.slots, "gist": gist}))
+    if names := wording.unique(name for name in agreeing if name not in speaking):
+        lines.append(local(draft, "parts_agree", {"names": wording.join(names), "sole" if len(names) == 1 else "more": "yes"}))
     lines = [line.strip() for line in lines]
     draft.know(listed="\n".join(f"- {line}" for line in lines), ticked="\n".join(f"- [x] {line}" for line in lines))
 
 
-def _other_line(draft: Draft, part: Source, first: Finding, leads: bool) -> str:
-    """The line of a part whose counts have been told: its dates, or what else it has."""
-    if steps := steps_in(part.text):
-        step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
-        return local(draft, "part_steps", {**part.slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner})
+def _other_line(draft: Draft, part: Source, first: Finding, said: set[str]) -> str:
+    """The line of a part whose counts have been told: what else it has, or its dates; '' where no line before it has left any of it."""
     slots = {**part.slots, **_finding_slots(draft, first)}
-    rule, more = ("part_query", {}) if part.slots["dep_kind"] == "SQL" else besides(part.text)
+    query = part.slots["dep_kind"] == "SQL" and "part_query" not in said
+    rule, more = ("part_query", {}) if query else besides(part.text, said)
     if rule:
+        said.add(rule)
         return local(draft, rule, {**slots, **more})
-    return local(draft, "part_lead" if leads else "part_same", slots)
+    steps = [step for step in steps_in(part.text) if _to_come(draft, step) and step.what not in said]
+    if not steps:
+        return ""
+    step = next((step for step in steps if step.owner != part.slots["dep_author"]), steps[0])
+    said.add(step.what)
+    return local(draft, "part_steps", {**slots, "step_day": step.day, "step_what": step.what, "step_owner": step.owner})
+
+
+def _to_come(draft: Draft, step: Step) -> bool:
+    """Whether a step is one besides the decision and its execution, on a day after the decision."""
+    slots = draft.slots
+    decided = wording.parse_date(slots["soon_iso"])
+    day = decided and wording.parse_day_month(step.day, decided)
+    other = slots.get("do1", "") not in step.what and not step.what.startswith(("decide", "decision", "say yes", "yes or no", "count"))
+    return bool(other and decided and day and day > decided)
 
 
 def _finding_slots(draft: Draft, finding: Finding) -> dict[str, str]:
@@ -261,19 +296,18 @@ def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] |
     return draft.say("agree") if len({part.slots["dep"] for part, _ in same}) > 1 else ""
 
 
-def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Finding] | None, about: str, brief: bool) -> str:
+def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Finding] | None, about: str, product: str, brief: bool) -> str:
     """The results of other tasks: their figure for the same fault, else those on the same subject, else one for comparison."""
     if not references:
         return ""
     said = ""
     near = [reference for reference in references if reference.about(about)]
-    problem = lead[1].flaw.problem if lead else None
-    for reference in near:
-        before = next((finding for finding in reference.found if finding.flaw.problem is problem and finding.total), None)
-        if before is not None:
-            said = local(draft, "used_then", {**reference.slots, **compared(draft, before)})
-            near.remove(reference)
-            break
+    if lead is not None and (found := latest(near, lead[1].flaw.problem)):
+        reference, before = found
+        slots = {**reference.slots, **compared(draft, before)}
+        older = draft.slots["trend"] in product and at_odds(draft, slots["than"])
+        said = local(draft, "used_older" if older else "used_then", slots)
+        near.remove(reference)
     if said and (brief or not near):
         return said
     if not near:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from taskweave.backbones.scripted import wording
+from taskweave.backbones.scripted.figures import OF_SECOND, forget_second
 from taskweave.backbones.scripted.grammar import Draft, load
-from taskweave.records import Json
+from taskweave.backbones.scripted.sources import Source
 
 
 @lru_cache(maxsize=1)
@@ -38,23 +39,26 @@ def asked(goal: str, own: str, about: str, activity: str) -> str:
     return str(load().tables["payload_of"].get(activity, "sum"))
 
 
-def know_people(draft: Draft, organization: Mapping[str, Json], role: str, dependencies: Sequence[Mapping[str, str]], head: str) -> None:
-    """`p1` and `p2`: two others who were involved, by name where one is known, else by function."""
-    author = draft.slots["author"]
-    others = wording.unique(slots["dep_author"] for slots in dependencies if slots["dep_author"] != author)
-    near = [
-        str(title)
-        for known in organization["departments"]
-        if role in known["roles"]
-        for title in known["roles"]
-        if title not in (role, head)
-    ]
-    functions = [*(title if title.isupper() else f"the {title}" for title in draft.sample(near, 1)), f"the {head}"]
-    people = [*others[:2], *functions, "a colleague"]
+def others_of(sources: Sequence[Source], author: str, near: Collection[str], *subjects: str) -> list[tuple[str, str]]:
+    """Those known by name, with their roles, who wrote on one of the subjects, then those of a role `near` that of the author."""
+    close = [one for one in sources if one.part or one.about(*subjects)]
+    ordered = [*close, *(one for one in sources if one not in close and one.slots["dep_role"] in near)]
+    roles = {one.slots["dep_author"]: one.slots["dep_role"] for one in reversed(ordered)}
+    return [(name, roles[name]) for name in wording.unique(one.slots["dep_author"] for one in ordered) if name and name != author]
+
+
+def know_people(draft: Draft, near: Sequence[str], role: str, others: Sequence[tuple[str, str]], head: str, meeting: bool) -> None:
+    """`p1` and `p2`: two others who were involved, by name where one is known, else by function; `present`: who was at a meeting.
+
+    The head decides, and is one of the two at a `meeting` only, where the two are those who speak.
+    """
+    names, taken = [name for name, _ in others], {role, head, *(title for _, title in others)}
+    functions = [title if title.isupper() else f"the {title}" for title in draft.sample([title for title in near if title not in taken], 2)]
+    people = [*names[:2], *([f"the {head}"] if meeting and head != role else []), *functions, "a colleague", "another colleague"]
     draft.know(p1=people[0], p2=people[1])
-    if others:
-        draft.know(colleague=others[0], copy_to=wording.join(others[:2]))
-    draft.know(present=wording.join([author, *others[:3]] if others else [author, f"the {head}"]), mail_to=head)
+    if names:
+        draft.know(colleague=names[0], copy_to=wording.join(names[:2]))
+    draft.know(present=wording.join([draft.slots["author"], *people[:2]]), mail_to=head)
 
 
 def know_question(draft: Draft, name: str) -> None:
@@ -63,8 +67,11 @@ def know_question(draft: Draft, name: str) -> None:
 
 
 def know_payload(draft: Draft, name: str) -> None:
-    """The payload in words."""
-    said = draft.say(f"payload_{name}")
+    """The payload in words.  A text tells of a second group where its payload does; all its other sentences count accordingly."""
+    chosen = draft.choose(f"payload_{name}")
+    if chosen is None or chosen.condition.needs.isdisjoint(OF_SECOND):
+        forget_second(draft.slots)
+    said = "" if chosen is None else draft.fill(chosen)
     if "incident" in draft.slots:
         said = f"{draft.say('answer_line')}\n{said}"
     draft.know(payload=said)
@@ -76,7 +83,7 @@ def know_told(draft: Draft) -> None:
     `found`: the main finding; `did1`: its remedy; `settled`: who decides, and when; `left2`: a second group without its remedy.
     """
     slots, said = draft.slots, draft.slots["payload"]
-    for key in ("found", "did1", "settled", "left2"):
+    for key in ("found", "did1", "settled", "left2", "done"):
         slots.pop(key, None)
     if slots["flaw1"] in said:
         draft.know(found="yes")
@@ -89,5 +96,9 @@ def know_told(draft: Draft) -> None:
         and any(word in said for word in ("ecide", "say no", "yes"))
     ):
         draft.know(settled="yes")
-    if slots["flaw2"] in said and slots["do2"] not in said:
+    if "builds_older" in slots:
+        draft.know(builds=slots["builds_older" if slots["trend"] in said else "builds_than"])
+    if "flaw2" in slots and slots["do2"] not in said:
         draft.know(left2="yes")
+    if slots["do1"] in said and f"one on {slots['day1']}" in said:  # 'done on', 'Done on'
+        draft.know(done="yes")

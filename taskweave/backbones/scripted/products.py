@@ -10,17 +10,20 @@ from taskweave.backbones.scripted.figures import percent
 from taskweave.backbones.scripted.grammar import Draft, load
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _patterns(table: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(str(entry["when"])), str(entry["say"])) for entry in load().tables[table])
 
 
 @lru_cache(maxsize=4096)
-def wanted(description: str) -> str:
-    """The name of what a description asks to hand in, what it asks first; '' where it names nothing in particular."""
-    low = description.lower()
-    found = [(match.start(), place, name) for place, (pattern, name) in enumerate(_patterns("products")) if (match := pattern.search(low))]
-    return min(found)[2] if found else ""
+def wanted(description: str, title: str = "") -> tuple[str, ...]:
+    """The names of what a task asks to hand in: by its title, then by its description, in the order of the words that say so."""
+    asked = []
+    for table, text in (("title_products", title), ("products", description)):
+        low = text.lower()
+        found = [(match.start(), at, name) for at, (pattern, name) in enumerate(_patterns(table)) if (match := pattern.search(low))]
+        asked += [name for _, _, name in sorted(found)]
+    return tuple(dict.fromkeys(asked))
 
 
 @lru_cache(maxsize=4096)
@@ -36,13 +39,26 @@ def _groups(description: str) -> tuple[str, ...]:
     return tuple(load().tables["breakdowns"][found.group(1)]) if found else ()
 
 
-def say_product(draft: Draft, case: fields.Case, description: str) -> str:
-    """What the description asks for, in words; '' where it asks for nothing that the banks know or can say here."""
-    name = wanted(description)
-    if not name or "k" not in draft.slots:
+def say_products(draft: Draft, case: fields.Case, description: str, title: str, most: int = 1, told: str = "") -> str:
+    """What a task asks for first, in words, and up to `most` such things, none that is `told` under the same name already.
+
+    '' where it asks for nothing that the banks know or can say here.
+    """
+    if "k" not in draft.slots:
         return ""
     slots = draft.slots
     draft.know(item_a=wording.with_article(slots["item"]), seen_few=wording.in_words(int(slots["seen"])))
+    said: list[str] = []
+    for name in wanted(description, title):
+        if len(said) < most and name != told:
+            _know_figures(draft, case, description, name)
+            said.append(draft.say(f"product_{name}"))
+    return "\n\n".join(filter(None, said))
+
+
+def _know_figures(draft: Draft, case: fields.Case, description: str, name: str) -> None:
+    """The figures that a rule needs besides those of the text."""
+    slots = draft.slots
     if groups := _groups(description):
         draft.know(**dict(zip(("g1", "g2", "g3"), groups, strict=True)))
     n, k = (int(slots[key].replace(",", "")) for key in ("n", "k"))
@@ -52,7 +68,6 @@ def say_product(draft: Draft, case: fields.Case, description: str) -> str:
         queries.know_table(draft, case)
     if name == "variants":
         draft.know(**_variants(n, k))
-    return draft.say(f"product_{name}")
 
 
 def _split(n: int, k: int, key: str) -> dict[str, str]:
@@ -83,8 +98,12 @@ def _variants(n: int, k: int) -> dict[str, str]:
 
 
 def say_condition(draft: Draft, constraint: str) -> str:
-    """How the condition set for a task was kept, in a line; '' where none was set, or only a part of it is known."""
+    """How the condition set for a task was kept, where the text shows it, else that it is still to be tested, in a line.
+
+    '' where none was set, where only a part of it is known, or where it asks for nothing that a text can show.
+    """
     if not constraint.strip() or "…" in constraint or wording.words(constraint) > 20:
         return ""
     draft.know(constraint=wording.lower_first(constraint.strip().rstrip(".")))
-    return draft.say(f"kept_{_kept(constraint)}") or draft.say("kept_other")
+    name = _kept(constraint)
+    return (draft.say(f"kept_{name}") or draft.say("kept_other")) if name else ""

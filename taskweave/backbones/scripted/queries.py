@@ -29,9 +29,11 @@ def _name(phrase: str) -> str:
 def know_table(draft: Draft, case: fields.Case) -> None:
     """The table of a case and what it holds, as they stand in a statement."""
     slots = draft.slots
+    for name in ("t_k2", "t_flaw2"):
+        slots.pop(name, None)
     draft.know(
         **{f"t_{name}": text for name, text in table(case).items()},
-        **{f"t_{name}": slots[name].replace(",", "") for name in ("n", "k", "k2", "rest", "rest2") if name in slots},
+        **{f"t_{name}": slots[name].replace(",", "") for name in ("n", "k", "k2", "rest") if name in slots},
         **{f"t_{name}": slots[name].replace("'", "''") for name in ("flaw1", "flaw2") if name in slots},
     )
 
@@ -57,6 +59,8 @@ def content(draft: Draft, case: fields.Case, reading: str = "sql_reading") -> st
     if wording.words(after) > room + 16:  # a long statement with a long payload: these two, and what it builds on
         least = ("payload", "builds", "sources") if reading == "sql_reading" else ("listed", "decision_line", "used")
         after = _comment(tidy("\n".join(draft.slots.get(name, "") for name in least)))
+        if wording.words(after) > room + 10:
+            before = _comment(tidy(draft.say("sql_answer")))
     statement = "\n".join(line.rstrip(" ") for line in statement.split("\n"))
     return f"{before}\n{statement.rstrip()}\n{after}"
 

@@ -5,6 +5,7 @@ Only results that share the subject or the fault are told of; where there is non
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ class Source:
     slots: Mapping[str, str]
     found: tuple[Finding, ...]
     text: str
+    id: str
+    week: tuple[int, ...]  # the year and the week of the task that it is a result of; none where its id does not say
     part: bool  # of a task whose other parts are being written, rather than what a task ended in
 
     def about(self, *subjects: str) -> bool:
@@ -33,8 +36,19 @@ class Source:
 
 def source(raw: Mapping[str, Json]) -> Source:
     text = str(raw["excerpt"])
-    last = str(raw.get("id") or "").rpartition("/")[2]
-    return Source(dependency_slots(raw), findings_in(text), text, last[:1] == "s" and last[1:].isdigit())
+    id = str(raw.get("id") or "")
+    last = id.rpartition("/")[2]
+    week = tuple(map(int, found.groups())) if (found := _WEEK.match(id)) else ()
+    return Source(dependency_slots(raw), findings_in(text), text, id, week, last[:1] == "s" and last[1:].isdigit())
+
+
+_WEEK = re.compile(r"Y(\d+)/.*?\bW(\d+)")
+
+
+def latest(sources: Sequence[Source], problem: fields.Problem) -> tuple[Source, Finding] | None:
+    """The latest earlier count of a flaw, with the result that has it; of one week the one that is named last."""
+    found = [(one, finding) for one in sources for finding in one.found if finding.flaw.problem is problem and finding.total]
+    return max(enumerate(found), key=lambda pair: (pair[1][0].week, pair[0]))[1] if found else None
 
 
 def dependency_slots(dependency: Mapping[str, Json]) -> dict[str, str]:
@@ -65,12 +79,18 @@ def compared(draft: Draft, before: Finding) -> dict[str, str]:
     """An earlier count beside the one of the text (`k` of `n`): by their shares, not their counts."""
     then = round(100 * before.rate)
     now = int(draft.slots["pct"].split()[0])
-    return {
+    longer = {} if wording.number(before.total) == draft.slots["n"] else {"dep_items": before.items, "longer": "yes"}
+    return longer | {
         "then": wording.number(before.count),
         "then_of": wording.number(before.total),
         "then_pct": percent(before.count, before.total),
         "than": "a larger share" if now > then else "a smaller share" if now < then else "the same share",
     }
+
+
+def at_odds(draft: Draft, than: str) -> bool:
+    """Whether a text says that the share went the other way since a day later than that of an earlier result."""
+    return not draft.slots["trend"].startswith(than)
 
 
 def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Problem) -> None:
@@ -79,28 +99,32 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
     `sources_brief` and `sources_last` are for texts that grow too long, the latter instead of `builds`.
     """
     slots = draft.slots
-    near = [one for one in sources if one.about(slots["O"], slots["T"])]
+    near = [one for one in sources if one.part or one.about(slots["O"], slots["T"])]
     builds, lead = "", None
-    for one in near:
-        before = next((finding for finding in one.found if finding.flaw.problem is problem and finding.total), None)
-        other = next((finding for finding in one.found if finding.items == slots["items"]), None)
-        if before is not None:
-            same = f"{wording.number(before.count)} {wording.number(before.total)}" == f"{slots['k']} {slots['n']}"
-            builds = local(draft, "basis_same" if same else "basis_then", {**one.slots, **compared(draft, before)})
-        elif other is not None:
-            builds = local(draft, "basis_other", {**one.slots, "told": other.told})
-        if builds:
-            lead = one
-            break
+    if before := latest(near, problem):
+        lead, finding = before
+        same = f"{wording.number(finding.count)} {wording.number(finding.total)}" == f"{slots['k']} {slots['n']}"
+        told = {**lead.slots, **compared(draft, finding)}
+        builds = local(draft, "basis_same" if same else "basis_then", told)
+        if not same and at_odds(draft, told["than"]):
+            draft.know(builds_than=builds, builds_older=local(draft, "basis_older", told))
+    else:  # what a colleague has counted for the same task, or of the same things
+        for one in sorted(near, key=lambda one: not one.part):
+            other = next((finding for finding in one.found if finding.flaw.problem is not problem), None)
+            if other is not None and (one.part or other.items == slots["items"]):
+                lead = one
+                rule = "basis_other" if other.items == slots["items"] else "basis_told"
+                builds = local(draft, rule, {**one.slots, "told": other.told})
+                break
     if not builds and "evidence" in slots:
         builds = draft.say("evidence_line")
     rest = [one for one in near if one is not lead]
     if rest:
-        told = local(draft, "basis_near", {"named": wording.join([named(one.slots) for one in rest[:2]])})
+        near_by = local(draft, "basis_near", {"named": wording.join([named(one.slots) for one in rest[:2]])})
         brief = local(draft, "basis_near", {"named": named(rest[0].slots)})
     elif lead is None and sources:
-        told = brief = local(draft, "basis_far", {"named": named(sources[0].slots)})
+        near_by = brief = local(draft, "basis_far", {"named": named(sources[0].slots)})
     else:
-        told = brief = ""
+        near_by = brief = ""
     last = local(draft, "basis_near", {"named": named(lead.slots)}) if lead else brief
-    draft.know(builds=builds, sources_all=told, sources_brief=brief if lead is None else "", sources_last=last)
+    draft.know(builds=builds, sources_all=near_by, sources_brief=brief if lead is None else "", sources_last=last)

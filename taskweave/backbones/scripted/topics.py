@@ -14,7 +14,7 @@ from typing import TypeVar
 from zlib import crc32
 
 from taskweave.backbones.scripted import wording
-from taskweave.backbones.scripted.fields import Case, Field, Metric, all_fields, general_cases, lines, spelled
+from taskweave.backbones.scripted.fields import Case, Field, Metric, Problem, all_fields, case_by_source, general_cases, lines, spelled
 from taskweave.backbones.scripted.grammar import Slot, load
 from taskweave.backbones.scripted.known import Goal, Role, bare_role
 from taskweave.backbones.scripted.wording import stems
@@ -163,6 +163,23 @@ def best_case(works: tuple[str, ...], subject: str) -> Case:
     """The case that suits a subject in the fields where it may be at home: the same for all who ask with these."""
     options = _called(works, subject)
     return options[crc32(subject.encode()) % len(options)]
+
+
+@lru_cache(maxsize=4096)
+def case_told(low: str, work: Field, works: tuple[str, ...], subject: str) -> Case | None:
+    """The case whose source, or whose items, a text in lower case names; of several, one that the subject calls for."""
+    if named := case_by_source(low, work):
+        return named
+    told = [case for known in all_fields().values() for case in known.cases if f" {case.items} " in f" {low} "]
+    called = [case for case in told if case in _called(works, subject)]
+    at_home = [case for case in told if case.field in works]
+    return next(iter(called or at_home), None)
+
+
+@lru_cache(maxsize=8192)
+def foreign(case: Case, problem: Problem, subjects: str) -> bool:
+    """Whether a problem speaks of what other subjects call the case for, such as certificates where thresholds are looked at."""
+    return bool(stems(problem.text) & (stems(" ".join(sorted(case.calls))) - stems(subjects) - stems(case.items)))
 
 
 @lru_cache(maxsize=1024)
