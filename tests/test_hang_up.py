@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from taskweave.engine.reader import JournalReader
+from tests.cli.door import command, environment, hears, model_run, wait_for
 from tests.loopback import Loopback
 from tests.simulated import simulated
-from tests.test_cli import command, environment, hears, model_run, wait_for
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="nothing hangs up here")
 
