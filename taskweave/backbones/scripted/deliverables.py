@@ -112,7 +112,7 @@ def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[S
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
     whole = next((finding.total for finding in counted.values() if finding.total), 0)
     ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=1.4)
-    ranked.sort(key=lambda problem: topics.foreign(case, problem, f"{own} {about}"))
+    ranked.sort(key=topics.foreign(case, own, about).__contains__)
     asked = [flaw.problem for flaw in fields.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
     inherits = draft.random.random() < _INHERITED
     first = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked][0]
