@@ -1067,6 +1067,15 @@ def test_the_head_of_the_unit_that_owns_a_task_decides() -> None:
     assert head_of(two, "Data Analyst", ["t/s1"], "") == "CTO"
 
 
+def test_who_writes_says_i_of_earlier_work_except_in_minutes() -> None:
+    own = {**part("Tomasz Vale", "Churn cohort table in January", "60 of 200 accounts left within ninety days of signing."), "id": "Y1/t1"}
+    for seed in range(30):
+        role = {**ROLES["Data Analyst"], "artifacts": ["report"]}
+        text = ask("execute", seed, role=role, dependencies=[own])["content"]
+        assert "by Tomasz Vale" not in text
+        assert not re.search(r"Tomasz Vale (?:had|counted|looked|adds|wrote)|Tomasz Vale's", text), text
+
+
 def test_parts_that_only_agree_share_a_clause() -> None:
     same = [{**PARTS[1], "author": name} for name in ("Ada Berg", "Bo Lind", "Cy Hart")]
     for seed in range(20):
