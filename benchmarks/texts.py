@@ -47,12 +47,12 @@ def _share(share: Share) -> str:
     return f"{_percent(share.value)} ({share.hits:,} of {share.of:,})"
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("--pairs", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     path = given.run / "run.db" if given.run.is_dir() else given.run
     started = time.perf_counter()
     try:

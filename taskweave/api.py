@@ -16,6 +16,7 @@ from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
+from taskweave.given import several
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, table_named
 from taskweave.pool.trace import BREADTH, DEPTH
@@ -111,18 +112,26 @@ class Run:
     def resume(
         self,
         *,
+        backbone: Backbone | None = None,
         until: str | None = None,
         base_url: str | None = None,
         limit: int | None = None,
         patience: float | None = None,
         observe: Callable[[Progress], None] | None = None,
     ) -> Run:
-        """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again."""
-        return Run(*driving.resume(self.folder, until=until, base_url=base_url, limit=limit, patience=patience, observe=observe))
+        """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again.
+
+        A run that was begun with a backbone object goes on with one of the same name: `backbone`.
+        """
+        changes: dict[str, Any] = {"until": until, "base_url": base_url, "limit": limit, "patience": patience}
+        return Run(*driving.resume(self.folder, backbone=backbone, observe=observe, **changes))
 
     def inject(self, incidents: str | Path, *, at: str | None = None) -> list[str]:
-        """Put the incidents of a file into the run, live or before it is resumed; returns their ids."""
-        return driving.inject(self.folder, Path(incidents), at=at)
+        """Put the incidents of a file into the run, live or before it is resumed; returns their ids.
+
+        `warnings` says where the file holds what is odd but legal.
+        """
+        return driving.inject(self.folder, Path(incidents), at=at, warn=self.warnings)
 
     # ------------------------------------------------------------ what happened
     def pool(self) -> Pool:
@@ -283,9 +292,9 @@ def simulate(
     seed: int = 1,
     until: str = "year",
     base_url: str | None = None,
-    prompts: Sequence[str | Path] = (),
+    prompts: str | Path | Sequence[str | Path] = (),
     assign: Literal["match", "model"] = "match",
-    incidents: Sequence[str | Path] = (),
+    incidents: str | Path | Sequence[str | Path] = (),
     limit: int = 16,
     patience: float = 600.0,
     tags: Mapping[str, str] | None = None,
@@ -304,12 +313,12 @@ def simulate(
         seed=seed,
         until=until,
         base_url=base_url,
-        prompts=[Path(p) for p in prompts],
+        prompts=several("prompts", prompts),
         assign=assign,
-        incidents=[Path(p) for p in incidents],
+        incidents=several("incidents", incidents),
         limit=limit,
         patience=patience,
-        tags=tags or {},
+        tags={} if tags is None else tags,
     )
     return Run(folder, driving.drive(folder, answering, observe=observe))
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from taskweave.records import Json, canonical
+from taskweave.records import tokens as tokens
 
 MARK = " […]"
 _MARK_BYTES = len(MARK.encode())
@@ -25,11 +26,6 @@ _END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
-
-
-def tokens(text: str) -> int:
-    """Tokens = ceil(UTF-8 bytes / 4), everywhere."""
-    return -(-_bytes(text) // 4)
 
 
 def cut(text: str, most: int) -> str:

@@ -6,15 +6,16 @@ Entry points: those four, for the command line and for Python alike.  Everything
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import interrupts
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BackboneOut, BadInput, BudgetReached, Divergence, Interrupted, RunRefused, Stopped
+from taskweave.given import checked, checked_backbone, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
@@ -23,7 +24,7 @@ from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
-from taskweave.shipped import find_organization, shipped
+from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
@@ -89,13 +90,12 @@ def begin(
     extra: Sequence[Mapping[str, Json]] = (),
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.  `extra` are incidents that come from no file."""
+    checked(seed=seed, until=until, limit=limit, patience=patience, assign=assign, base_url=base_url, tags=tags)
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
-    if not (math.isfinite(patience) and patience >= 0):
-        raise BadInput(f"patience {patience!r}: a number of seconds is needed, for example 600.")
     answering = _backbone(backbone, base_url)
-    laid = [shipped("prompts"), *(_prompt_folder(p) for p in prompts)]
+    laid = prompt_folders(prompts)
     PromptBook.load(*laid).try_out()
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
@@ -104,6 +104,7 @@ def begin(
         seed=seed,
         until=until,
         backbone=backbone if isinstance(backbone, str) else answering.name,
+        backbone_given="name" if isinstance(backbone, str) else "object",
         base_url=base_url,
         limit=limit,
         assign=assign,
@@ -125,19 +126,25 @@ def begin(
 def resume(
     folder: RunFolder,
     *,
+    backbone: Backbone | None = None,
     until: str | None = None,
     base_url: str | None = None,
     limit: int | None = None,
     patience: float | None = None,
     observe: Callable[[Progress], None] | None = None,
 ) -> tuple[RunFolder, Outcome]:
-    """Continue a run; what is None stays as the run was told before."""
+    """Continue a run; what is None stays as the run was told before.
+
+    `backbone` is for a run that was begun with an object of one's own: one of the same name.  Raises RunRefused for another, or for none.
+    """
     given = {"until": until, "base_url": base_url, "limit": limit, "patience": patience}
     changes = {key: value for key, value in given.items() if value is not None}
+    checked(**changes)
     if until is not None:
         _not_behind(folder, until)
-    answering = _backbone(folder.config.backbone, base_url or folder.config.base_url)
+    answering = _answering(folder, backbone, base_url)
     with folder.lock():
+        Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         folder = folder.with_config(**changes)
         return folder, _within(folder, answering, observe)
@@ -146,6 +153,7 @@ def resume(
 def drive(folder: RunFolder, backbone: Backbone, *, observe: Callable[[Progress], None] | None = None) -> Outcome:
     """Run a folder to its horizon while holding it."""
     with folder.lock():
+        Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         return _within(folder, backbone, observe)
 
@@ -169,7 +177,8 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[s
         if tick is None and now.finished:
             raise RunRefused(
                 f"{folder.path}: the run is finished, it has reached its horizon {folder.config.until}. {FORK} To let an incident happen "
-                f"in a continuation, say when with --at week:{now.week + 1} or later, then 'taskweave resume {folder.path} --until year'."
+                f"in a continuation, say when with --at week:{now.week + 1} or later, "
+                f"then 'taskweave resume {quote(str(folder.path))} --until year'."
             )
         if tick is not None and tick <= now.tick:
             raise RunRefused(too_late(payload, tick, calendar, folder.path, now.date))
@@ -200,7 +209,6 @@ def _refuse_changed(folder: RunFolder) -> None:
 def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None) -> Outcome:
     """The simulation itself, on a loop of its own: in a thread where this one has a running loop (a notebook)."""
     inbox = Inbox(folder.inbox)
-    inbox.forget_controls()
     until = WorkCalendar(folder.organization().calendar).boundary(folder.config.until)
 
     async def driven() -> Outcome:
@@ -246,18 +254,27 @@ def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome
 
 def _backbone(given: str | Backbone, base_url: str | None) -> Backbone:
     if not isinstance(given, str):
+        checked_backbone(given)
         return given
     from taskweave.backbones import backbone
 
     return backbone(given, base_url=base_url)
 
 
-def _prompt_folder(path: Path) -> Path:
-    if not path.is_dir():
-        raise BadInput(f"{path}: there is no such folder of prompts. 'taskweave new DIR' makes one with copies of the shipped prompts.")
-    if not any(path.glob("*.md")):
-        raise BadInput(f"{path}: no prompt lies there (no *.md). 'taskweave new DIR' makes a folder with copies of the shipped prompts.")
-    return path
+def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) -> Backbone:
+    """What answers a run that is resumed: the object that was given, else what its config names."""
+    config, name = folder.config, folder.config.segments[-1].backbone
+    if given is None:
+        if config.backbone_given == "object":
+            raise RunRefused(
+                f"{folder.path}: the run was begun from Python with a backbone object named {name!r}, which no file can bring back. "
+                f"Resume it from Python with such an object: Run.open({str(folder.path)!r}).resume(backbone=...)."
+            )
+        return _backbone(config.backbone, base_url or config.base_url)
+    checked_backbone(given)
+    if given.name != name:
+        raise RunRefused(f"{folder.path}: backbone={given!r} is named {given.name!r}, but {name!r} answered so far. Give one of that name.")
+    return given
 
 
 def _not_behind(folder: RunFolder, until: str) -> None:

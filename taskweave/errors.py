@@ -2,14 +2,15 @@
 
     TaskWeaveError
     ├── BadInput                exit 2   what a person gave cannot be used
-    │   ├── OrganizationInvalid          the organization file, every problem at once
-    │   ├── IncidentInvalid              an incident file
+    │   ├── FileInvalid                  a file, every problem in it at once
+    │   │   ├── OrganizationInvalid      the organization file
+    │   │   └── IncidentInvalid          an incident file
     │   ├── PromptInvalid                a prompt file, or its variables
     │   └── RunRefused                   the run folder: locked, exists, missing, finished, in the past
     ├── Stopped                          the run ended early and can be resumed
     │   ├── BudgetReached       exit 3
     │   ├── BackboneOut         exit 75  outage, wrong key, no quota, unknown model, disk full
-    │   │   └── DiskFull                 the journal cannot be written; the engine stops before the next request
+    │   │   └── DiskFull                 journal or run.db cannot be written; the engine stops before the next request
     │   └── Interrupted         exit 130
     ├── Divergence              exit 5   re-execution gave another week than the journal holds
     ├── Transient                        one attempt failed and may be tried again; never leaves the gateway
@@ -87,7 +88,7 @@ class BackboneOut(Stopped):
 
 
 class DiskFull(BackboneOut):
-    """The journal cannot be written: no room, or the disk reports an error."""
+    """The journal or run.db cannot be written: no room, or the disk reports an error."""
 
 
 class Interrupted(Stopped):

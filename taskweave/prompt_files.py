@@ -63,9 +63,14 @@ def _more(items: Sequence[Json]) -> str:
     return f"- … and {rest} more" if rest else ""
 
 
+def _measured_in(value: float, unit: str) -> str:
+    """A figure and its unit: "365 trials a month", "3.1% a month", "12" where there is no unit."""
+    return f"{value}{unit}" if str(unit).startswith("%") else f"{value} {unit}".rstrip()
+
+
 _SETTING: tuple[type[nodes.Node], ...] = (nodes.Assign, nodes.AssignBlock, nodes.Macro, nodes.CallBlock)
 _ATTRIBUTE = re.compile(r"has no (?:attribute|element) '([^']+)'")
-_OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more}
+_OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more, "measured_in": _measured_in}
 
 
 class _Code(CodeGenerator):

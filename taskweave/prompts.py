@@ -65,10 +65,6 @@ class PromptBook:
             raise PromptInvalid(f"no prompt {prompt_id!r}{nearest(prompt_id, self._prompts)}; there are {', '.join(self._prompts)}")
         return prompt
 
-    def variables(self, prompt_id: str) -> frozenset[str]:
-        """The names that the prompt's inputs must have, no more and no fewer."""
-        return self[prompt_id].variables
-
     def digest(self, prompt_id: str) -> str:
         """sha256 of the file's normalized text."""
         return self[prompt_id].digest

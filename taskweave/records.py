@@ -1,6 +1,8 @@
-"""The paper's tuples as frozen values, and what passes between a work and a backbone.
+"""The paper's tuples that pass between works as frozen values, and what passes between a work and a backbone.
 
-Nothing here computes, reads or writes.  Greek letters of the paper stand in the docstrings; `STYLE` names stand in the code.
+What is only written down is a row, and stands in `pool/declared.py`: S in `states`, τ in `tasks`, τ̂ in `subtasks`, r in `results`, ξ in
+`provenance`.  While S and τ are open they change: `simulation/units.py` and `simulation/open_work.py` hold them.  Nothing here reads or
+writes.  Greek letters of the paper stand in the docstrings, its words in the code.
 """
 
 from __future__ import annotations
@@ -29,28 +31,17 @@ def canonical(value: Json) -> str:
 
 
 def text_digest(text: str) -> str:
-    """sha256 of a text, in hex: what stands for it in keys, and what the journal keeps it under."""
+    """sha256 of a text, in hex: what stands for it in the keys of outcomes."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def tokens(text: str) -> int:
+    """Tokens = ceil(UTF-8 bytes / 4), everywhere."""
+    return -(-(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))) // 4)
 
 
 # A schema object, kept alive by standing here, its text and the text's digest: thousands of requests share one.
 _SCHEMAS: dict[int, tuple[Mapping[str, Json], str, str]] = {}
-
-
-# ---------------------------------------------------------------- planning (Sec. 3.2)
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanningState:
-    """S = (π, 𝒯, σ), Eq. 1: what a unit intends, has committed and has observed.  `parent` is p; the root's is None."""
-
-    id: str
-    level: Level
-    period: str
-    owner: str
-    parent: str | None
-    revision: int
-    plan: str
-    tasks: tuple[str, ...]
-    diagnosis: str | None
 
 
 # ---------------------------------------------------------------- work (Sec. 3.3)
@@ -68,15 +59,6 @@ class TaskSpec:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """τ = (η, δ, ξ), Eq. 4; δ and ξ stand on its `Result` once there is one."""
-
-    id: str
-    state: str
-    spec: TaskSpec
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DependencyQuery:
     """Ψ, Eq. 5: what must be resolved before a subtask is executed.
 
@@ -88,19 +70,6 @@ class DependencyQuery:
     text: str = ""
     filters: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Subtask:
-    """τ̂ = (η̂, Ψ): one atomic goal and what it needs."""
-
-    id: str
-    task: str
-    goal: str
-    activity: str
-    role: str
-    hours: float
-    needs: DependencyQuery
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,37 +90,6 @@ class Context:
 
     results: tuple[Dependency, ...]
     evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Provenance:
-    """ξ: who made a result, from what, for which plan and goal, with which prompt (Eq. 7)."""
-
-    result: str
-    state: str
-    goals: tuple[str, ...]
-    prompt: str
-    backbone: str
-    agent: str
-    delegator: str
-    calls: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
-    """r = (η̂, δ, ξ), Eq. 7, or the merged composite result, Eq. 8 (`subtask` is None)."""
-
-    id: str
-    task: str
-    subtask: str | None
-    agent: str
-    artifact: str
-    title: str
-    content: str
-    finished: str
-    quality: Quality
-    origin: Origin
-    provenance: Provenance
 
 
 # ---------------------------------------------------------------- asking a backbone
@@ -196,6 +134,11 @@ class Request:
             }
         )
 
+    def tokens(self) -> int:
+        """Tokens of what is sent, by the rule of the house: the messages, and the schema that goes with them."""
+        schema = tokens(self._schema()[1]) if self.schema is not None else 0
+        return schema + sum(tokens(text) for _, text in self.messages)
+
     def text_digests(self) -> tuple[str, ...]:
         """The digests of the messages' texts, in their order."""
         return tuple(text_digest(text) for _, text in self.messages)
@@ -231,6 +174,14 @@ class Completion:
     cached_tokens: int | None = None
     model: str | None = None
     fingerprint: str | None = None
+
+    def tokens(self, request: Request) -> tuple[int, int]:
+        """Those of the prompt and of the answer: what the provider counted, else by the rule of the house."""
+        prompt, answer = self.prompt_tokens, self.completion_tokens
+        return (
+            request.tokens() if prompt is None else prompt,
+            tokens(self.text or self.refusal or "") if answer is None else answer,
+        )
 
 
 class Backbone(Protocol):

@@ -15,6 +15,7 @@ from pathlib import Path
 from taskweave.driving import Organization, begin, drive
 from taskweave.engine.reader import Call, JournalReader
 from taskweave.errors import BadInput
+from taskweave.given import prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
@@ -45,8 +46,7 @@ class Shown:
 
 def first_request(org: Organization, step: str, *, prompts: Path | None, seed: int) -> Shown:
     """The first request that uses the step's prompt.  Raises BadInput for an unknown step, and for one that is never taken."""
-    laid = [shipped("prompts")] + ([prompts] if prompts is not None else [])
-    steps = [prompt.id for prompt in PromptBook.load(*laid)]
+    steps = [prompt.id for prompt in PromptBook.load(*prompt_folders([prompts] if prompts is not None else []))]
     if step not in steps:
         near = difflib.get_close_matches(step, steps, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -64,7 +64,10 @@ def first_request(org: Organization, step: str, *, prompts: Path | None, seed: i
 def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path], seed: int) -> RunFolder:
     resolved = org.resolved
     file = shipped("orgs") / "starter" / "incidents.yaml"
-    incidents = load_incidents(file, resolved, Population.sample(resolved, seed), WorkCalendar(resolved.calendar))
+    calendar = WorkCalendar(resolved.calendar)
+    incidents = load_incidents(file, resolved, Population.sample(resolved, seed), calendar)
+    # At a week's first tick an incident is heard by the opening, and nobody has to respond.
+    second = next((week.first_day + 1 for week in calendar.weeks if week.day_count > 1), 0)
     folder, answering = begin(
         org,
         out=place,
@@ -78,8 +81,7 @@ def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path
         limit=16,
         patience=600.0,
         tags={},
-        # On the second day: at a week's first tick an incident is heard by the opening, and nobody has to respond.
-        extra=[{**incident, "tick": 1} for incident in incidents],
+        extra=[{**incident, "tick": second} for incident in incidents],
     )
     drive(folder, answering)
     return folder

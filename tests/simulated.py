@@ -51,7 +51,7 @@ def simulated(
     folder, backbone = driving.begin(
         org,
         out=where,
-        backbone=Scripted(stubs),
+        backbone="scripted" if stubs is None else Scripted(stubs),
         seed=seed,
         until=until,
         base_url=None,

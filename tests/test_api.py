@@ -22,6 +22,7 @@ from taskweave.backbones.scripted import Scripted
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, TABLES
 from taskweave.records import Completion, Request
+from taskweave.runs import Inbox, RunFolder
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,83 @@ def test_the_public_names_are_these() -> None:
     assert dir(tw) == sorted(tw.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         tw.nonsense  # noqa: B018 - the access is what is tested
+
+
+class Mine(Scripted):
+    """Somebody's own backbone."""
+
+    name = "mine"
+
+
+class Namesake(Scripted):
+    """Somebody's own backbone that is called like the shipped one; it counts what it answers."""
+
+    answered = 0
+
+    async def complete(self, request: Request) -> Completion:
+        Namesake.answered += 1
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("mine", [Mine, Namesake])
+def test_a_run_begun_with_an_object_goes_on_with_one_of_its_name_only(mine: type[Scripted]) -> None:
+    run = tw.simulate("tiny", until="week:1", out="r", backbone=mine())
+    with pytest.raises(tw.RunRefused, match=rf"a backbone object named '{mine.name}'.*resume\(backbone=\.\.\.\)"):
+        tw.Run.open("r").resume(until="week:2")
+    before = Namesake.answered
+    other = Slow()
+    other.name = "another"
+    with pytest.raises(tw.RunRefused, match=f"named 'another', but '{mine.name}' answered so far"):
+        run.resume(until="week:2", backbone=other)
+    went_on = run.resume(until="week:2", backbone=mine())
+    assert went_on.finished
+    assert went_on.status().week == 2
+    assert (Namesake.answered > before) is (mine is Namesake)
+
+
+def test_what_is_asked_of_a_run_once_it_is_held_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = driving._refuse_changed
+
+    def slow(folder: RunFolder) -> None:
+        look(folder)
+        assert folder.holder() is not None
+        Inbox(folder.inbox).control("stop")
+
+    run = tw.simulate("tiny", until="week:1", out="r")
+    monkeypatch.setattr(driving, "_refuse_changed", slow)
+    for went in (tw.simulate("tiny", out="s"), run.resume(until="year")):
+        assert went.outcome is not None
+        assert went.outcome.stop == "stopped"
+
+
+def test_what_is_odd_in_injected_incidents_is_among_the_warnings(tmp_path: Path) -> None:
+    run = tw.simulate("tiny", until="week:1", out="r")
+    file = tmp_path / "news.yaml"
+    file.write_text("- {title: News, category: economic, description: Something., severity: low, affects: all, duration: 1 weeks}")
+    assert run.inject(file, at="week:3") == ["news"]
+    assert run.warnings == []
+    assert run.inject(file, at="week:4") == ["news-2"]
+    assert "a second incident of that title" in run.warnings[0]
+
+
+def test_a_full_disk_under_run_db_stops_the_run_and_leaves_it_to_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = Pool.create
+
+    def little_room(path: Path) -> Pool:
+        pool = create(path)
+        pages = pool._raw.execute("PRAGMA page_count").fetchone()[0]
+        pool._raw.execute(f"PRAGMA max_page_count = {pages + 60}")
+        return pool
+
+    with monkeypatch.context() as full:
+        full.setattr(Pool, "create", little_room)
+        run = tw.simulate("tiny", until="week:8", out="full")
+    assert run.outcome is not None
+    assert run.outcome.stop == "disk"
+    now = run.status()
+    assert (now.state, now.finished) == ("disk", False)
+    assert "run.db: the disk is full" in now.cause
+    assert run.resume().digest() == tw.simulate("tiny", until="week:8", out="room").digest()
 
 
 def test_simulate_gives_a_run_that_is_finished(run: tw.Run) -> None:
@@ -183,7 +261,7 @@ def test_an_interrupt_returns_a_run_that_can_be_resumed(in_a_loop: bool) -> None
     assert cut.outcome.stop in ("interrupted", "stopped")
     assert not cut.finished
     assert cut.status().lost == 0
-    resumed = cut.resume()
+    resumed = cut.resume(backbone=Slow())
     assert resumed.finished
     assert resumed.digest() == tw.simulate("tiny", until="week:6", out="whole").digest()
 

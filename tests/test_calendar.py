@@ -67,7 +67,6 @@ def test_a_boundary_minute_is_the_morning_of_a_day_or_the_close_of_the_one_befor
     year = WorkCalendar(CalendarSpec(start=start, hours=7.5))
     assert year.day_minutes == 450
     minute %= 450 * len(year.days)
-    assert year.date_of_minute(minute) == year.days[minute // 450]
     assert year.moment(minute)[:10] == year.days[minute // 450].isoformat()
     boundary = minute - minute % 450
     assert year.moment(boundary).endswith("T09:00")
@@ -107,6 +106,12 @@ def test_a_start_after_thursday_begins_with_the_next_week(start: str) -> None:
     assert year.week_of_date(date.fromisoformat(start)) is None
 
 
+@given(st.integers(30, 840))
+def test_a_day_has_all_minutes_of_its_hours(minutes: int) -> None:
+    assert calendar("2026-01-05", hours=minutes / 60).day_minutes == minutes
+    assert calendar("2026-01-05", hours=8.2).day_minutes == 492  # 8.2 * 60 is a little less
+
+
 def test_a_week_of_holidays_has_no_working_day_and_is_never_that_of_a_day() -> None:
     year = calendar("2026-01-05", holidays=("2026-01-12", "2026-01-13", "2026-01-14", "2026-01-15", "2026-01-16"))
     assert [week.day_count for week in year.weeks[:3]] == [5, 0, 5]
@@ -122,7 +127,6 @@ def test_minutes_become_moments_of_working_days() -> None:
     assert year.moment(480) == "2026-01-07T09:00"
     assert year.moment(480, end=True) == "2026-01-05T17:00"
     assert year.moment(495) == "2026-01-07T09:15"
-    assert year.date_of_minute(480, end=True) == date(2026, 1, 5)
     past = 480 * len(year.days)
     assert year.moment(past) == year.moment(past, end=True) == year.moment(past + 999) == f"{year.days[-1]}T17:00"
 

@@ -522,7 +522,7 @@ def test_an_incident_that_the_simulation_rejects_stands_in_the_status_as_rejecte
     shutil.copytree(finished, "r")
     hand_drop("r", wrong={"title": "Wrong", "affects": ["Backend Enginer"]}, right={"title": "Right"})
     assert type_in("resume", "r", "--until", "week:4").exit_code == 0
-    why = "wrong: no department, role or agent is called 'Backend Enginer'; did you mean 'backend engineer'?"
+    why = "wrong: no department, role or agent is called 'Backend Enginer'; did you mean 'Backend Engineer'?"
     now = json.loads(type_in("status", "r", "--json").stdout)
     assert (now["injections"], now["rejected"]) == (["right"], [why])
     table = type_in("status", "r").stdout
@@ -803,6 +803,46 @@ def test_a_run_whose_stderr_is_closed_still_ends_well() -> None:
     assert RunFolder.open("r").path.is_dir()
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_the_json_object_holds_a_number_that_is_none_as_text(capsys: pytest.CaptureFixture[str], number: float) -> None:
+    output.json_only(True)
+    try:
+        output.answer({"closing": {"kl": number, "of": (number, 1.5)}, "path": Path("r")})
+    finally:
+        output.json_only(False)
+
+    def refused(name: str) -> None:
+        pytest.fail(f"{name} is no JSON")
+
+    said = json.loads(capsys.readouterr().out, parse_constant=refused)
+    assert said == {"closing": {"kl": str(number), "of": [str(number), 1.5]}, "path": "r"}
+
+
+def test_what_is_printed_to_be_typed_is_quoted() -> None:
+    place = "erster lauf"
+    assert f"Next: taskweave run '{place}/organization.yaml'" in type_in("new", place).stdout
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "ein lauf").exit_code == 0
+    news = "- {title: News, category: economic, description: Something., severity: low, affects: all, duration: 1 weeks}"
+    Path("news.yaml").write_text(news, encoding="utf-8")
+    assert "taskweave resume 'ein lauf' --until year" in refused("inject", "ein lauf", "news.yaml")
+    assert "taskweave resume 'ein lauf'\n" in type_in("inject", "ein lauf", "news.yaml", "--at", "week:3").stdout
+    for kind in ("pause", "continue", "stop"):
+        assert "'taskweave resume 'ein lauf''" in refused(kind, "ein lauf")
+    assert "taskweave resume 'ein lauf'" in refused("run", "tiny", "--out", "ein lauf")
+    with RunFolder.open("ein lauf").lock():
+        for kind, then in (("pause", "continue"), ("continue", "status"), ("stop", "resume")):
+            assert f"taskweave {then} 'ein lauf'" in type_in(kind, "ein lauf").stdout
+        assert "taskweave stop 'ein lauf'" in refused("resume", "ein lauf")
+
+
+def test_runs_takes_a_folder_and_refuses_what_is_no_pattern() -> None:
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "runs/r").exit_code == 0
+    for pattern in ("runs", "./runs/", "runs/r"):
+        assert [run["run"] for run in json.loads(type_in("runs", pattern, "--json").stdout)["runs"]] == ["r"]
+    assert "There are no runs under ./" in type_in("runs", "./").stdout
+    assert type_in("runs", "a**").exit_code in (0, 2)  # a later Python takes it for a*
+
+
 # ---------------------------------------------------------------- progress
 def progress(**more: Any) -> Progress:
     given: dict[str, Any] = {
@@ -816,8 +856,8 @@ def test_progress_says_date_tasks_calls_tokens_cost_and_time_left() -> None:
     said = describe(progress(), 75.0)
     for part in ("2026-03-02", "week 9/52", "41 tasks done", "812 calls", "16 in flight", "1.2M tokens", "$1.50", "1 min 15 s left"):
         assert part in said
-    assert "replayed" not in said
-    assert "(99 replayed)" in describe(progress(replayed=99), None)
+    assert "from the journal" not in said
+    assert "99 answers from the journal, 812 calls made now" in describe(progress(replayed=99), None)
     said.encode("ascii")
     still = describe(progress(), 75.0, paused=True)
     assert still.endswith("  paused")

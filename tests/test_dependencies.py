@@ -23,6 +23,11 @@ def test_upstream_names_are_siblings_or_offered_tasks_and_others_are_noted() -> 
     assert len(notes) == 3
 
 
+def test_a_number_of_any_length_is_noted_and_ends_nothing() -> None:
+    assert read_after(["s" + "9" * 5000, "1" * 5000], 1, 4, {})[:2] == ([], [])
+    assert read_after(["s10", "s02"], 0, 12, {})[0] == [9, 1]
+
+
 @given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(st.integers(0, n - 1), max_size=4), min_size=n, max_size=n)))
 def test_what_is_left_has_no_cycle_and_nothing_harmless_was_left_out(after: list[list[int]]) -> None:
     edges = [list(dict.fromkeys(other for other in upstream if other != index)) for index, upstream in enumerate(after)]

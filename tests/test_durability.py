@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -23,9 +25,10 @@ from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine, EngineStats
 from taskweave.engine.gateway import Pacing
 from taskweave.engine.journal import Journal, JournalReader
+from taskweave.engine.store import Transaction
 from taskweave.errors import BadInput, DiskFull, Divergence, Refused, Transient
 from taskweave.records import Request
-from tests.workshop import Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
+from tests.workshop import QUICK, Answers, Workshop, asks, command, copy_journal, drive, engine_in, run_program, trace_of, work
 
 
 @pytest.fixture(scope="module")
@@ -378,6 +381,65 @@ def test_a_full_disk_stops_before_the_next_request_and_nothing_journaled_is_lost
     assert resumed.stats.replayed >= engine.stats.paid
 
 
+REFUSALS = ("database is locked", "database disk image is malformed", "attempt to write a readonly database")
+
+
+@pytest.mark.parametrize("trouble", [*map(BadInput, REFUSALS), DiskFull("database or disk is full")])
+@pytest.mark.parametrize("turn", [2, 3, 4])
+def test_a_turn_that_is_not_committed_sends_nothing_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: int, trouble: Exception
+) -> None:
+    real, commits = Transaction.__exit__, 0
+
+    def refusing(self: Transaction, kind: Any, error: Any, where: Any) -> None:
+        nonlocal commits
+        commits += kind is None
+        if kind is None and commits == turn + 1:  # the first commit is the session's
+            self._roll_back()
+            raise trouble
+        real(self, kind, error, where)
+
+    answers = Answers(latency=0.03, fail=0.3)
+    engine = engine_in(tmp_path, answers, limit=3, pacing=QUICK)
+    for n in range(12):
+        engine.launch(f"w{n}", asks())
+    monkeypatch.setattr(Transaction, "__exit__", refusing)
+    with contextlib.suppress(BadInput):
+        drive(engine)
+    assert engine.stop == ("disk" if isinstance(trouble, DiskFull) else "error")
+    assert str(trouble) in engine.cause
+    with JournalReader(tmp_path / "journal.db") as journal:
+        counts = journal.counts()
+        assert counts.attempts == len(answers.sent) > 0, "what was not written down was not sent"
+        assert counts.open == counts.lost == engine.stats.lost == 0, "what was in flight, and how it ended, is journaled"
+        assert counts.outcomes.get("complete", 0) == engine.stats.paid
+        assert sum(use.prompt_tokens for use in journal.prompts()) == engine.stats.prompt_tokens
+
+
+def test_a_landing_that_breaks_off_keeps_none_of_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Journal._write_requests
+
+    def damaged(self: Journal, asked: Any) -> Any:
+        found = list(asked)
+        if self._count("SELECT count(*) FROM attempts") and found:
+            real(self, iter(found))
+            raise BadInput("database disk image is malformed")
+        return real(self, iter(found))
+
+    answers = Answers(latency=0.01)
+    engine = engine_in(tmp_path, answers, limit=1)
+    for n in range(4):
+        engine.launch(f"w{n}", asks())
+    monkeypatch.setattr(Journal, "_write_requests", damaged)
+    with pytest.raises(BadInput, match="malformed"):
+        drive(engine)
+    with sqlite3.connect(tmp_path / "journal.db") as db:
+        assert db.execute("SELECT count(*) FROM requests").fetchone() == (1,)
+        assert db.execute("SELECT count(*) FROM outcomes JOIN ends ON how = 'outcome'").fetchone() == (1,)
+    db.close()
+    assert len(answers.sent) == 1
+
+
 def test_a_full_disk_in_a_process_of_the_clock_is_the_same_stop(tmp_path: Path) -> None:
     engine, clock = engine_in(tmp_path), Clock()
 
@@ -405,3 +467,22 @@ def test_a_changed_closed_week_is_a_divergence_and_overwrites_nothing(tmp_path: 
 def test_a_limit_or_patience_that_cannot_be_is_bad_input(tmp_path: Path, more: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="limit|patience"):
         engine_in(tmp_path, **more)
+
+
+def test_a_week_is_in_the_journal_before_its_rows_are_in_run_db(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\n"
+        "from taskweave.pool.pool import Pool\n"
+        "from pathlib import Path\n"
+        "from tests.simulated import simulated\n"
+        "write = Pool.write_week\n"
+        "def killed(self, week, digest, rows):\n"
+        "    write(self, week, digest, rows)\n"
+        "    if week == 2: os._exit(9)\n"
+        "Pool.write_week = killed\n"
+        f"simulated(Path({str(tmp_path / 'run')!r}), until='week:3')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, check=False).returncode == 9
+    with JournalReader(tmp_path / "run" / "journal.db") as journal:
+        assert [week.week for week in journal.weeks()] == [1, 2]
+        assert journal.counts().open == 0, "what the week rests on was committed with it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,17 @@ def test_retries_spread_over_the_whole_interval(tmp_path: Path) -> None:
     assert min(waits) < 0.15
     assert max(waits) > 0.25
     assert len({round(wait, 2) for wait in waits}) > 8
+
+
+def test_a_thousand_failures_overflow_nothing(tmp_path: Path) -> None:
+    def trouble(request: Request) -> None:
+        if len(answers.sent) < 1100:
+            raise Transient("503")
+
+    answers = Answers(trouble=trouble)
+    pacing = Pacing(longest=0.0001, trip=10**9)
+    engine = run(tmp_path, answers, [("w", (0, 0))], patience=3600, pacing=pacing)
+    assert (engine.stop, len(answers.sent)) == (None, 1100)
 
 
 def ask(site: str) -> Ask:
@@ -216,17 +228,16 @@ def test_a_call_reserves_the_bytes_of_its_prompt_and_schema_and_its_longest_answ
 
 
 def test_tokens_are_the_providers_or_a_quarter_of_the_bytes_rounded_up() -> None:
-    request = question("make")
-    size = sum(len(text.encode()) for _, text in request.messages)
+    request = replace(question("make"), messages=(("system", "abcde"), ("user", "é")), schema={"a": 1})
     counted = journaled(request, Completion(text="12345"), 0.25)
-    assert (counted.prompt_tokens, counted.completion_tokens) == (-(-size // 4), 2)
+    assert (counted.prompt_tokens, counted.completion_tokens) == (2 + 1 + 2, 2)
     reported = journaled(request, Completion(text="12345", prompt_tokens=9, completion_tokens=8), 0.25)
     assert (reported.prompt_tokens, reported.completion_tokens) == (9, 8)
 
 
 def test_a_completion_is_read_back_as_it_was_written() -> None:
     completion = Completion(text=None, finish="length", refusal="no", prompt_tokens=0, cached_tokens=4, model="m", fingerprint="f")
-    assert completed(json.loads(journaled(None, completion, 1.23456).value)) == (completion, 1.2346)
+    assert completed(json.loads(journaled(question("make"), completion, 1.23456).value)) == (completion, 1.2346)
     assert json.loads(storable({"text": "\ud83d\ude00 \udc00"})) == {"text": "😀 \ufffd"}
 
 

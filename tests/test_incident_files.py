@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.delegation import Delegation
 from taskweave.org.population import Population
-from taskweave.org.schema import load
+from taskweave.org.schema import load, parse
 from taskweave.shipped import find_organization
-from taskweave.simulation.incidents import Incidents, after, load_incidents, read_incident
+from taskweave.simulation.incidents import Incidents, Who, after, load_incidents, read_incident
 
 ORG = load(find_organization("company_a"))
 POPULATION = Population.sample(ORG, 1)
@@ -70,12 +71,12 @@ def test_every_problem_is_told_at_once_with_its_line_and_the_nearest_right_name(
     said = dict(found)
     assert "policy" in said[2]
     assert "low, medium, high" in said[3]
-    assert "'marketing'" in said[4]
+    assert "did you mean 'Marketing'?" in said[4]
     assert "week:99" in said[5]
     assert "4 weeks" in said[6]
     assert "'effects'" in said[7]
     assert "title" in said[8]
-    assert "'backend engineer'" in said[11]
+    assert "no role is called 'Backend Enginer'; did you mean 'Backend Engineer'?" in said[11]
     assert "above 0" in said[12]
     assert "how long" in said[13]
     assert "'hire' is not acted on" in said[14]
@@ -95,6 +96,33 @@ def test_agents_are_meant_by_id_name_role_or_department(tmp_path: Path) -> None:
         (payload,) = loaded(tmp_path, f"{{title: X, affects: [{name}]}}")
         incidents = Incidents(ORG, POPULATION, Delegation(ORG, POPULATION), CALENDAR)
         assert person.id in incidents.hear("x", payload, 0).agents
+
+
+def test_who_is_absent_is_looked_up_by_the_kind_of_name_that_the_key_says(tmp_path: Path) -> None:
+    person = next(agent for agent in POPULATION if agent.role == "Data Analyst")
+
+    def absent(key: str, name: str) -> str:
+        return f"{{title: X, effects: [{{absence: {{{key}: {name}, for: 1 week}}}}]}}"
+
+    for key, name in (("agent", person.id), ("agent", person.persona.name.upper()), ("role", "data analyst"), ("department", "strategy")):
+        (payload,) = loaded(tmp_path, absent(key, name))
+        (absence,) = read_incident(payload, ORG, POPULATION, CALENDAR).absences
+        assert person.id in absence.agents(Who(ORG, POPULATION), random.Random(1))
+    for key, name, hint in (
+        ("agent", "Data Analyst", "no agent is called 'Data Analyst'; it is the name of a role"),
+        ("role", "Strategy", "no role is called 'Strategy'; it is the name of a department"),
+        ("department", person.id, f"no department is called {person.id!r}; it is the name of an agent"),
+        ("department", "Stratgy", "did you mean 'Strategy'?"),
+        ("agent", person.persona.name[:-1], f"did you mean {person.persona.name!r}?"),
+    ):
+        assert hint in problems(tmp_path, absent(key, name))[0][1]
+
+
+def test_a_name_that_is_of_two_kinds_means_for_an_absence_those_of_its_kind() -> None:
+    org = parse("name: F\ndomain: D\nroles: {Head: {leads: Craft}, Craft: {reports_to: Head, count: 2}, Smith: Head}\n", "f.yaml")
+    who = Who(org, Population.sample(org, 1))
+    assert set(who.named("craft", "role")) == {"craft-1", "craft-2"}
+    assert set(who.named("craft", "department")) == set(who.named("craft")) == {"head", "craft-1", "craft-2", "smith"}
 
 
 def test_a_payload_from_the_inbox_is_checked_again() -> None:

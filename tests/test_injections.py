@@ -11,6 +11,7 @@ import pytest
 
 from taskweave.engine.journal import Journal, JournalReader
 from taskweave.errors import BadInput, RunRefused
+from taskweave.runs import Inbox
 
 
 @pytest.fixture
@@ -119,6 +120,19 @@ def test_a_broken_file_is_set_aside_with_its_reason_and_the_run_goes_on(path: Pa
         assert why in rejected.why
     for pythons in ("codec", "int_max_str_digits", "char 0", "recursion", "Out of range", "surrogate"):
         assert pythons not in rejected.why
+
+
+def test_a_name_that_is_no_text_is_rejected_under_one_that_can_be_stored(path: Path, inbox: Path) -> None:
+    with Journal(path, create=True) as journal:
+        drop(inbox, "good.json", {"title": "good"})
+        (inbox / os.fsdecode(b"f\xfcnf.json")).write_text('{"title": "Five"}')
+        assert Inbox(inbox).waiting() == ["f\ufffdnf", "good"]
+        assert [injection.id for injection in journal.tick(0, inbox)] == ["good"]
+        assert journal.tick(1, inbox) == [], "it is not looked at again"
+    with JournalReader(path) as reader:
+        assert [(one.name, one.tick) for one in reader.rejected()] == [("f\ufffdnf.json", 0)]
+        assert "name is not UTF-8" in reader.rejected()[0].why
+    assert sorted(map(os.fsencode, os.listdir(inbox))) == [b"f\xfcnf.rejected", b"f\xfcnf.why"]
 
 
 def test_a_tick_that_a_payload_cannot_be_for_sets_it_aside_unless_it_is_there_already(path: Path, inbox: Path) -> None:

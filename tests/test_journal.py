@@ -284,6 +284,50 @@ def test_tokens_are_counted_by_prompt_and_what_was_inherited_apart(path: Path) -
     assert (uses[0].inherited_prompt_tokens, uses[0].inherited_completion_tokens) == (10, 1)
 
 
+def test_a_locked_journal_is_not_read_as_if_nobody_wrote_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Journal(path, create=True).close()
+    monkeypatch.setattr(store, "WAIT_SECONDS", 0.05)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(BadInput, match="another process has held the file"):
+        JournalReader(path)
+    writer.execute("ROLLBACK")
+    writer.close()
+
+
+@pytest.mark.parametrize(("code", "left", "read"), [
+    (sqlite3.SQLITE_CANTOPEN, "", True),
+    (sqlite3.SQLITE_READONLY, "", True),
+    (sqlite3.SQLITE_READONLY, "-journal", False),
+    (sqlite3.SQLITE_CANTOPEN, "-wal", False),
+    (sqlite3.SQLITE_IOERR, "", False),
+])  # fmt: skip
+def test_a_journal_is_read_as_it_lies_only_where_that_is_all_of_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, code: int, left: str, read: bool
+) -> None:
+    Journal(path, create=True).close()
+    if left:
+        Path(f"{path}{left}").write_bytes(b"rows that are not in the file")
+    look, looks = store._check_version, 0
+
+    def once(db: sqlite3.Connection, file: Path) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            trouble = sqlite3.OperationalError("trouble")
+            trouble.sqlite_errorcode = code
+            raise trouble
+        look(db, file)
+
+    monkeypatch.setattr(store, "_check_version", once)
+    if read:
+        JournalReader(path).close()
+    else:
+        with pytest.raises((BadInput, DiskFull)):
+            JournalReader(path)
+        assert looks == 1
+
+
 def test_an_outcome_is_never_overwritten(path: Path) -> None:
     with Journal(path, create=True) as journal:
         journal.land([Landed(ask("a"), Outcome('"first"'), 1)])

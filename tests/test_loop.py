@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from taskweave.backbones.scripted import Scripted
-from taskweave.records import Request
+from taskweave.records import Request, tokens
 from tests.simulated import WORKSHOP, Stub, events, rows, simulated
 
 
 def chained(request: Request) -> Any:
     """A decompose answer in which each subtask waits for the one before it."""
     return decomposed(request, lambda n: [f"s{n - 1}"] if n > 1 else [])
+
+
+REST = ["2026-01-12", "2026-01-13", "2026-01-14", "2026-01-15", "2026-01-16"]  # the whole second week
+
+
+@pytest.mark.parametrize("until", ["week:2", "week:4"])
+def test_a_week_without_a_working_day_passes_like_any_other_and_nobody_works_in_it(tmp_path: Path, until: str) -> None:
+    text = WORKSHOP.replace("hours: 8}", f"hours: 8, holidays: [{', '.join(REST)}]}}").replace(
+        "owner: Head}", "owner: Head, kpi: trust, target: 10}"
+    )
+    run = simulated(tmp_path / "run", text + "environment: {trust: {start: 0, drift: 1/week}}\n", until=until)
+    weeks = [1, 2, 3, 4][: int(until[-1])]
+    assert [(row["week"], row["value"]) for row in run.table("readings")] == [(week, week - 1.0) for week in weeks]
+    assert [(row["week"], row["progress"]) for row in run.table("goals")] == [(week, (week - 1) / 10) for week in weeks]
+    load = rows(run, "load", week=2)
+    assert {(row["available"], row["booked"]) for row in load} == {(0.0, 0.0)}
+    assert len(load) == len(rows(run, "load", week=1)) > 0
+    assert run.status().week == weeks[-1]
+    assert not [row for row in run.table("states") if "/W02@" in row["id"]]
+
+
+def test_a_year_that_begins_with_a_week_of_holidays_reads_its_first_figures_in_it(tmp_path: Path) -> None:
+    first = ", ".join(f"2026-01-0{day}" for day in range(5, 10))
+    text = WORKSHOP.replace("hours: 8}", f"hours: 8, holidays: [{first}]}}") + "environment: {trust: {start: 5, drift: 1/week}}\n"
+    run = simulated(tmp_path / "run", text, until="week:2")
+    assert [(row["week"], row["value"]) for row in run.table("readings")] == [(1, 5.0), (2, 6.0)]
+
+
+def test_the_journal_and_the_calls_count_tokens_alike_and_the_schema_with_them(tmp_path: Path) -> None:
+    asked: list[Request] = []
+
+    def seen(request: Request) -> Any:
+        asked.append(request)
+        return chained(request)
+
+    run = simulated(tmp_path / "run", until="week:1", stubs={"decompose": seen, "merge": lambda request: "no object"})
+    with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db:
+        kept = db.execute("SELECT site, ordinal, prompt_tokens, completion_tokens FROM outcomes WHERE kind = 'complete'").fetchall()
+    calls = run.table("calls")
+    assert {call["fallback"] for call in calls} == {True, False}
+    assert sorted(kept) == sorted((c["site"], c["ordinal"], c["prompt_tokens"], c["completion_tokens"]) for c in calls)
+    counted = [sum(map(tokens, (text for _, text in r.messages))) + tokens(r.schema_text()) for r in asked]
+    assert sorted(c["prompt_tokens"] for c in calls if c["prompt"] == "decompose") == sorted(counted)
 
 
 def parallel(request: Request) -> Any:

@@ -325,6 +325,11 @@ ROLES = "roles: {CEO: {}, CTO: {reports_to: CEO, leads: Product}, Engineer: {rep
         ),
         (ROLES + "environment: {k: {start: 1, drift: 0.1/month}}", "'0.1/month' is not a change a week such as '+0.02/week'"),
         (ROLES + "environment: {k: {unit: x}}", "environment.k needs the key 'start'"),
+        (
+            ROLES + "environment:\n  k:\n    start: 5\n    least: 6",
+            "acme.yaml:5: environment.k: 'least' is 6 and 'start' 5; a figure starts between its 'least' and its 'most'",
+        ),
+        (ROLES + "environment:\n  k:\n    most: 4\n    start: 5", "acme.yaml:4: environment.k: 'start' is 5 and 'most' 4;"),
         (ROLES + "workload: {utilisation: 0}", "workload.utilisation: '0' must be more than 0%"),
         (ROLES + "workload: {composite_hours: 0}", "must be at least 1"),
         (

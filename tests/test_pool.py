@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from taskweave.errors import BackboneOut, BadInput, EngineFault
+from taskweave.errors import BadInput, DiskFull, EngineFault
+from taskweave.pool import files
 from taskweave.pool.pool import Pool, excerpt, week_digest
 from taskweave.pool.search import Query
 from taskweave.pool.tables import COLUMNS, PRIMARY_KEY, TABLES, TOLD
@@ -42,7 +43,7 @@ DESIGN_5 = """agents id name role tier department persona | edges source target 
 | calls site ordinal draw prompt backbone prompt_tokens completion_tokens cached_tokens latency rung fallback"""
 
 
-def test_the_tables_hold_the_promised_columns_in_the_promised_order() -> None:
+def test_the_tables_stand_in_the_promised_order_and_hold_the_promised_columns() -> None:
     promised = [line.split() for line in DESIGN_5.split("|")]
     assert [table for table, *_ in promised] == list(TABLES)
     for table, *columns in promised:
@@ -122,9 +123,62 @@ def test_a_full_disk_is_named_and_the_run_can_be_resumed(pool: Pool) -> None:
     pool.write_week(1, "d", [rows.task("Y1@cto/t1")])
     pages = pool._raw.execute("PRAGMA page_count").fetchone()[0]
     pool._raw.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(BackboneOut, match="disk is full.*resume"):
+    with pytest.raises(DiskFull, match="disk is full.*resume"):
         pool.write_week(2, "e", [rows.result(f"Y1@cto/t1/s{n}", content="x" * 4000) for n in range(50)])
     assert pool.weeks() == {1: "d"}
+
+
+def test_any_change_of_the_declared_tables_is_another_version() -> None:
+    ask = "from taskweave.pool import pool; print(pool._VERSION)"
+    change = """
+from pathlib import Path
+from taskweave.pool import tables
+told = tables.TOLD.read_text(encoding="utf-8")
+class Changed:
+    def read_text(self, encoding):
+        return told.replace("INTEGER", "NUMERIC", 1)
+assert Changed().read_text("utf-8") != told
+tables.TOLD = Changed()
+"""
+    versions = {
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for code in (ask, change + ask)
+    }
+    assert len(versions) == 2
+
+
+@pytest.mark.parametrize("left", ["-wal", "-journal"])
+def test_a_file_that_is_locked_or_has_more_beside_it_is_not_read_as_if_it_were_at_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    path = tmp_path / "run.db"
+    with Pool.create(path) as made:
+        made.write_week(1, "d", [rows.task("Y1@cto/t1")])
+        made.finish()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as on a medium that cannot be written
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    connect = files._try
+    monkeypatch.setattr(files, "_try", lambda *given: quick(connect(*given)))
+    with pytest.raises(BadInput, match="another process holds the file"):
+        Pool.open(path)
+    other.execute("ROLLBACK")
+    other.close()
+    Pool.open(path).close()
+
+    def cannot(given: Path, options: str) -> sqlite3.Connection:
+        if "immutable" in options:
+            pytest.fail("it was read without what lies beside it")
+        return connect(given.with_name("nowhere.db"), options)
+
+    Path(f"{path}{left}").write_bytes(b"rows that are not in the file")
+    monkeypatch.setattr(files, "_try", cannot)
+    with pytest.raises((BadInput, sqlite3.OperationalError)):
+        Pool.open(path)
+
+
+def quick(connection: sqlite3.Connection) -> sqlite3.Connection:
+    connection.execute("PRAGMA busy_timeout = 50")
+    return connection
 
 
 def test_text_that_sqlite_cannot_hold_is_stored_readable(pool: Pool) -> None:

@@ -113,3 +113,13 @@ def test_ci_types_the_same_commands(tmp_path: Path) -> None:
     for number, line in enumerate(lines()[:2], 1):
         read = subprocess.run(["bash", "-c", f"{parser}\ncommand_in_readme {number}"], cwd=ROOT, capture_output=True, text=True, check=True)
         assert read.stdout.strip() == line
+
+
+def test_it_names_every_room_and_every_file_beside_the_rooms() -> None:
+    table = README.split("## The code")[1]
+    named = set(re.findall(r"`(?:taskweave/)?([a-z_]+(?:\.py|/))`", table))
+    package = ROOT / "taskweave"
+    files = {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
+    rooms = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    beside = {"orgs/", "prompts/", "tests/", "benchmarks/"}
+    assert named == files | rooms | beside

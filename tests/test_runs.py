@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -260,6 +261,43 @@ def test_runs_are_listed_by_pattern_in_order(prompts: Path, tmp_path: Path) -> N
     assert list_runs("nowhere/*") == []
 
 
+@pytest.mark.parametrize(
+    ("where", "pattern", "names"),
+    [
+        *((".", folder, ["a", "b"]) for folder in ("runs", "runs/", "./runs", "runs/.")),
+        *(("runs", folder, ["a", "b"]) for folder in (".", "./", "", "../runs")),
+        *((".", run, ["a"]) for run in ("runs/a", "runs/a/", "./runs/a", "runs/**/a")),
+        ("runs/a", ".", ["a"]),
+        (".", "./", []),
+        (".", "x" * 5000, []),
+    ],
+)
+def test_a_folders_name_lists_the_runs_in_it(
+    prompts: Path, monkeypatch: pytest.MonkeyPatch, where: str, pattern: str, names: list[str]
+) -> None:
+    for name in ("b", "a"):
+        make(f"runs/{name}", prompts)
+    monkeypatch.chdir(where)
+    assert [path.resolve().name for path in list_runs(pattern)] == names
+
+
+def test_what_is_no_pattern_is_refused_with_one_that_is(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def glob(self: Path, pattern: str) -> None:  # which patterns it refuses differs from one Python to the next
+        raise ValueError(f"Invalid pattern: {pattern!r}")
+
+    monkeypatch.setattr(Path, "glob", glob)
+    with pytest.raises(BadInput, match=r"'a\*\*': is no pattern of folders \(Invalid pattern.*Name for example"):
+        list_runs("a**")
+
+
+def test_what_is_to_be_typed_is_quoted(prompts: Path) -> None:
+    folder = make("erster lauf", prompts)
+    with pytest.raises(RunRefused, match="taskweave resume 'erster lauf'"):
+        make("erster lauf", prompts)
+    with folder.lock(), pytest.raises(RunRefused, match=r"taskweave status 'erster lauf'.*taskweave stop 'erster lauf'"), folder.lock():
+        pass
+
+
 # ---------------------------------------------------------------- the lock
 def test_a_held_run_is_refused_and_the_holder_is_named(prompts: Path) -> None:
     made = make("run", prompts)
@@ -376,6 +414,27 @@ def test_a_title_without_letters_still_has_a_name(prompts: Path) -> None:
     assert make("run", prompts).send({"title": "!!!"}) == "incident"
 
 
+def test_an_inbox_that_is_missing_is_made_by_whoever_needs_it(prompts: Path) -> None:
+    folder = make("r", prompts)
+    for use in (Inbox(folder.inbox).begin, lambda: folder.send({"title": "New boss"}), lambda: Inbox(folder.inbox).control("stop")):
+        shutil.rmtree(folder.inbox)
+        use()
+        assert folder.inbox.is_dir()
+
+
+def test_an_inbox_that_cannot_be_written_is_refused_with_what_to_do(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make("r", prompts)
+    with monkeypatch.context() as unwritable:  # a test may run as root, who may write everywhere
+        unwritable.setattr(os, "access", lambda path, mode: Path(path) != folder.inbox)
+        with pytest.raises(RunRefused, match=r"inbox: nothing can be put into it \(Permission denied\)"):
+            Inbox(folder.inbox).begin()
+    shutil.rmtree(folder.inbox)
+    folder.inbox.write_text("")
+    for use in (Inbox(folder.inbox).begin, lambda: folder.send({"title": "New boss"}), lambda: Inbox(folder.inbox).control("stop")):
+        with pytest.raises(RunRefused, match="Make it a folder that you may write into"):
+            use()
+
+
 def test_the_last_control_counts(prompts: Path) -> None:
     inbox = Inbox(make("run", prompts).inbox)
     inbox.control("pause")
@@ -384,5 +443,5 @@ def test_the_last_control_counts(prompts: Path) -> None:
     assert not inbox.paused()
     assert [p.name for p in inbox.path.iterdir() if p.suffix in (".pause", ".continue", ".stop")] == ["asked.continue"]
     inbox.control("stop")
-    inbox.forget_controls()
+    inbox.begin()
     assert [p.name for p in inbox.path.iterdir() if p.suffix in (".pause", ".continue", ".stop")] == []

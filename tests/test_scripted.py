@@ -11,13 +11,14 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from random import Random
 from typing import Any
 
 import pytest
 
-from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, fields, known, payloads, queries, tokens, topics, wording
+from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, fields, known, payloads, queries, topics, wording
 from taskweave.backbones.scripted.deliverables import head_of
 from taskweave.backbones.scripted.figures import Setting, count, figures
 from taskweave.backbones.scripted.findings import findings_in, steps_in
@@ -279,11 +280,13 @@ def strings(value: Any) -> list[str]:
     return []
 
 
-def test_a_completion_counts_tokens_by_bytes_over_four() -> None:
-    completion = asyncio.run(Scripted().complete(request("roll_up", inputs_of("roll_up"))))
-    assert completion.prompt_tokens == 2 + 1  # "abcde" is 5 bytes, "é" is 2
+def test_tokens_are_counted_by_the_rule_of_the_house_with_the_schema() -> None:
+    asked = replace(request("roll_up", inputs_of("roll_up")), schema={"a": 1})
+    completion = asyncio.run(Scripted().complete(asked))
+    assert completion.prompt_tokens is completion.completion_tokens is None
     assert completion.text is not None
-    assert completion.completion_tokens == tokens(completion.text) == -(-len(completion.text.encode()) // 4)
+    # "abcde" is 5 bytes, "é" is 2, '{"a":1}' is 7
+    assert completion.tokens(asked) == (2 + 1 + 2, -(-len(completion.text.encode()) // 4))
 
 
 def test_a_stub_replaces_the_answer_of_its_step_alone() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from taskweave.backbones.structured import Answered, Unusable, ask, compact, prompt_tokens, read_json
+from taskweave.backbones.structured import Answered, Unusable, ask, compact, read_json
 from taskweave.cutting import tokens
 from taskweave.records import Completion, Request, Sampling
 
@@ -64,7 +64,7 @@ def test_a_good_answer_is_read_and_booked() -> None:
 
 def test_tokens_are_counted_where_the_provider_reports_none() -> None:
     (call,) = asked(Script(GOOD)).calls
-    assert call.prompt_tokens == prompt_tokens(REQUEST) == tokens("You are.") + tokens("Answer.") + tokens('{"type":"object"}')
+    assert call.prompt_tokens == REQUEST.tokens() == tokens("You are.") + tokens("Answer.") + tokens('{"type":"object"}')
     assert (call.completion_tokens, call.cached_tokens) == (tokens(GOOD), 0)
 
 
@@ -94,6 +94,8 @@ def test_what_stands_around_the_object_is_passed_over(text: str) -> None:
         '{"summary": "All is done.", "items": ["a", "b",],}',
         '```json\n{"summary": "All is done." "items": ["a", "b"]}\n```',
         '{"summary": "All is "really" done.", "items": ["a", "b"]}',
+        '{"summary": "All is done.", "items": ["a", "b"],} I hope this helps.',
+        'Here: {"summary": "All is done.", "items": ["a", "b",]}\n```\nIt\'s "done".',
     ],
 )
 def test_malformed_json_is_repaired_and_that_is_said(text: str) -> None:

@@ -187,6 +187,15 @@ def test_an_incident_leads_down_to_the_states_made_while_it_was_in_force_for_the
     assert {state for state in (Y, M, W1, W2) if "x1" in [row["id"] for row in pool.trace(state).incidents]} >= set(who_heard)
 
 
+def test_a_plan_made_on_the_day_of_a_close_is_not_made_at_that_close(pool: Pool) -> None:
+    """The second week has one working day, Monday: it closes on the date from which the first one's closing is dated."""
+    closing = rows.state(W1, M, revision=3, since="2026-01-12T09:00", diagnosis="Done.")
+    closed = rows.event(9, "close", W2, "2026-01-12T17:00")
+    pool.write_week(2, "", [*an_incident("2026-01-12", "2026-01-19"), closing, closed])
+    found = pool.trace("x1").downward
+    assert {link.id: link.when for link in found if link.how == "heard"} == {W2: "2026-01-12T09:00"}
+
+
 def test_of_a_plan_that_heard_an_incident_only_what_it_planned_from_then_on_rests_on_it(pool: Pool) -> None:
     pool.write_week(
         2,

@@ -168,17 +168,18 @@ class Workshop:
 
     def seal(self, week: int) -> None:
         rows, self.rows = self.rows, []
-        needs = [need for group, _ in rows for need in group]
         before = self.seals[-1:]
+        needs = list(dict.fromkeys([*before, *(need for group, _ in rows for need in group)]))
 
-        async def close(ctx: Context, *_: Any) -> str:
-            made = [row(*[self.engine.value_of(need) for need in group]) for group, row in rows]
-            digest = sha(*[self.engine.value_of(seal) for seal in before], canonical(made))
+        async def close(ctx: Context, *values: Any) -> str:
+            value_of = dict(zip(needs, values, strict=True))
+            made = [row(*[value_of[need] for need in group]) for group, row in rows]
+            digest = sha(*[value_of[seal] for seal in before], canonical(made))
             self.engine.journal.close_week(week, digest, {"rows": len(made)})
             self.sealed.append(digest)
             return digest
 
-        self.clock.last = self.engine.launch(f"W{week}:seal", close, dict.fromkeys([*before, *needs]))
+        self.clock.last = self.engine.launch(f"W{week}:seal", close, needs)
         self.seals.append(self.clock.last)
 
 

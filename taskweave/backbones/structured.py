@@ -16,7 +16,7 @@ from typing import Generic, NoReturn, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from taskweave.cutting import cut, tokens
+from taskweave.cutting import cut
 from taskweave.records import Completion, Json, Origin, Quality, Request
 
 T = TypeVar("T")
@@ -118,27 +118,16 @@ def origin_of(backbone: str) -> Origin:
     return "scripted" if backbone.partition(":")[0] == "scripted" else "model"
 
 
-def prompt_tokens(request: Request) -> int:
-    """Tokens of what is sent, by the rule of the house: the messages, and the schema that goes with them."""
-    schema = _schema_tokens(request.schema_text()) if request.schema is not None else 0
-    return schema + sum(tokens(text) for _, text in request.messages)
-
-
-@lru_cache(maxsize=1024)
-def _schema_tokens(schema: str) -> int:
-    return tokens(schema)
-
-
 def _row(ctx: Asker, request: Request, completion: Completion, *, fallback: bool, reason: str) -> CallRow:
-    prompt, answer = completion.prompt_tokens, completion.completion_tokens
+    prompt, answer = completion.tokens(request)
     return CallRow(
         site=ctx.site,
         ordinal=ctx.ordinal,
         draw=ctx.draw,
         prompt=request.prompt,
         backbone=request.backbone,
-        prompt_tokens=prompt_tokens(request) if prompt is None else prompt,
-        completion_tokens=tokens(completion.text or completion.refusal or "") if answer is None else answer,
+        prompt_tokens=prompt,
+        completion_tokens=answer,
         cached_tokens=completion.cached_tokens or 0,
         latency=ctx.latency,
         rung="plain" if request.schema is None else "json_schema",
@@ -202,7 +191,7 @@ def _object_within(text: str) -> tuple[Json, bool]:
         _, end = _DECODER.raw_decode(text)
         return _object(text[:end]), False
     except (ValueError, RecursionError):
-        text = text.rstrip("` \t\r\n")
+        text = text[: text.rfind("}") + 1]
     if _is_open(text):
         raise Unusable("the JSON stops before it is complete")
     import json_repair
@@ -241,8 +230,8 @@ def _clean(value: Json) -> Json:
 
 
 def _is_open(text: str) -> bool:
-    """Whether a text that begins with a brace ends before that brace is closed."""
-    if not text.endswith("}"):
+    """Whether a text, from a brace to the last closing one, ends before that first brace is closed."""
+    if not text:
         return True
     depth, quoted, escaped = 0, False, False
     for character in text:

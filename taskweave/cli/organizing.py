@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ def new(
     files = copy_starter(folder)
     output.answer({"folder": str(folder), "files": [str(file) for file in files]})
     output.line(f"{folder} holds a starter organization, incidents, {sum(f.suffix == '.md' for f in files) - 1} prompts and a README.")
-    output.line(f"Next: taskweave run {folder / 'organization.yaml'} --until quarter")
+    output.line(f"Next: taskweave run {quote(str(folder / 'organization.yaml'))} --until quarter")
 
 
 def validate(org: Org, as_json: AsJson = False) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -80,7 +81,16 @@ def answer(value: Mapping[str, Any]) -> None:
     """The one JSON object of --json; nothing where it was not asked for."""
     if _json_only:
         with _while_somebody_reads():
-            print(json.dumps(value, ensure_ascii=True, sort_keys=False, default=str))
+            print(json.dumps(_finite(value), ensure_ascii=True, sort_keys=False, allow_nan=False, default=str))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no number that is infinite, or none: such a one is the text "inf", "-inf" or "nan"."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def note(text: str) -> None:

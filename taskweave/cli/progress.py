@@ -22,12 +22,15 @@ _WINDOW = 30.0  # seconds whose pace tells the time left
 
 
 def describe(progress: Progress, left: float | None, *, paused: bool = False) -> str:
-    """One line: simulated date, tasks done, calls in flight, tokens, cost, time left or that it is paused.  ASCII, for any terminal."""
+    """One line: simulated date, tasks done, calls made since it was started or resumed, tokens, cost, time left or that it is paused.
+
+    ASCII, for any terminal.
+    """
     tokens = progress.prompt_tokens + progress.completion_tokens
-    replayed = f" ({amount(progress.replayed)} replayed)" if progress.replayed else ""
+    known = f"{amount(progress.replayed)} answers from the journal, " if progress.replayed else ""
     return (
         f"{progress.date}  week {progress.week}/{progress.weeks}  {progress.done} tasks done  "
-        f"{amount(progress.calls)} calls{replayed}, {progress.in_flight} in flight  {amount(tokens)} tokens  "
+        f"{known}{amount(progress.calls)} calls made now, {progress.in_flight} in flight  {amount(tokens)} tokens  "
         f"{dollars(progress.cost)}  {'paused' if paused else f'{duration(left)} left'}"
     )
 

@@ -6,6 +6,7 @@ Entry point: `register`.
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,7 +87,7 @@ def inject(
     for id_ in ids:
         output.line(f"{id_}: in the inbox of {folder.path}")
     if folder.holder() is None:
-        output.line(f"Nobody drives the run now; it is heard when it goes on: taskweave resume {folder.path}")
+        output.line(f"Nobody drives the run now; it is heard when it goes on: taskweave resume {quote(str(folder.path))}")
 
 
 def pause(run: RunName, as_json: AsJson = False) -> None:
@@ -109,11 +110,11 @@ def _control(run: str, kind: str, then: str) -> None:
 
     folder = RunFolder.open(run)
     if (holder := folder.holder()) is None:
-        resume = f"Continue it with 'taskweave resume {folder.path}'."
+        resume = f"Continue it with 'taskweave resume {quote(str(folder.path))}'."
         raise RunRefused(f"{folder.path}: nobody drives the run, so there is nothing to {kind}. {resume}")
     Inbox(folder.inbox).control(kind)
     output.answer({"run": str(folder.path), "asked": kind, "holder": str(holder)})
-    output.line(f"Asked {holder} to {kind}. " + then.format(run=folder.path))
+    output.line(f"Asked {holder} to {kind}. " + then.format(run=quote(str(folder.path))))
 
 
 def _table(now: Status) -> object:
@@ -139,7 +140,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
         ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
-        ("calls", f"{amount(now.calls)} made, {amount(now.replayed)} replayed, {amount(now.lost)} lost"),
+        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {amount(now.lost)} lost"),
         ("tokens", tokens),
         ("cost", dollars(now.cost)),
         ("fallback share", share),

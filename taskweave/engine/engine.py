@@ -23,7 +23,7 @@ from typing import Any
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
-from taskweave.engine.journal import Journal, Landed, Outcome
+from taskweave.engine.journal import Ended, Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
 from taskweave.engine.store import damaged
 from taskweave.errors import DiskFull, Divergence, EngineFault
@@ -89,7 +89,9 @@ class Engine:
         self._open: dict[str, Work] = {}
         self._ready: deque[tuple[Work, Any]] = deque()
         self._looked_up: list[Landed] = []
-        self._in_turn: list[Landed] = []
+        # What this turn has journaled, with the number of commits before it: a closed week commits in the middle of a turn.
+        self._in_turn: list[tuple[int, Landed]] = []
+        self._ended_in_turn: list[tuple[int, Ended]] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = 0.0
@@ -134,12 +136,6 @@ class Engine:
         promise = Promise("")
         promise._value, promise._resolved, promise._passed = value, True, True
         return promise
-
-    def value_of(self, promise: Promise) -> Any:
-        """The value of a promise that has resolved, without a barrier: for works that gather rows, never for control flow."""
-        if not promise._resolved:
-            raise EngineFault(f"{promise.site!r} has not resolved; name it among the needs")
-        return promise._value
 
     def random(self, purpose: str, site: str) -> random.Random:
         """The generator of one purpose at one site."""
@@ -256,16 +252,26 @@ class Engine:
 
         Sends are tasks, which begin after this has returned; if the commit fails, they never do.
         """
-        self._in_turn = []
+        self._in_turn, self._ended_in_turn, self._gateway.departing = [], [], []
         try:
             with self.journal.joined():
                 self._turned()
-        except DiskFull:
-            self._gateway.cancel()
-            # Rolled back with the attempts that did not fit: what was paid is tried once more by itself.
-            self._gateway.landed = self._in_turn + self._gateway.landed
-            self._paid -= sum(item.attempt is not None for item in self._in_turn)
+        except BaseException:
+            if self.journal.undone:
+                self._undo()
             raise
+
+    def _undo(self) -> None:
+        """The turn was rolled back: what it was to send stays here, and what came back is journaled once more, by itself."""
+        gateway = self._gateway
+        gateway.withdraw()
+        landed = [item for saves, item in self._in_turn if saves == self.journal.saves]
+        ended = [item for saves, item in self._ended_in_turn if saves == self.journal.saves]
+        gateway.landed, gateway.ended = landed + gateway.landed, ended + gateway.ended
+        for item in landed:
+            self._paid -= item.attempt is not None
+            self._prompt_tokens -= item.outcome.prompt_tokens
+            self._completion_tokens -= item.outcome.completion_tokens
 
     def _turned(self) -> None:
         self._awake.clear()
@@ -281,14 +287,15 @@ class Engine:
         self._gateway.pump()
 
     def _commit(self) -> None:
-        """Journal what has landed, before any work sees it."""
+        """Journal what has landed; it is committed with this turn, before anything that follows from it leaves the process."""
         gateway = self._gateway
         landed = gateway.landed + self._looked_up
         if not landed and not gateway.ended:
             return
         self.journal.land(landed, gateway.ended)
+        self._in_turn += [(self.journal.saves, item) for item in landed]
+        self._ended_in_turn += [(self.journal.saves, item) for item in gateway.ended]
         gateway.landed, gateway.ended, self._looked_up = [], [], []
-        self._in_turn += landed
         for item in landed:
             self._paid += item.attempt is not None
             assert item.ask.work is not None

@@ -19,6 +19,7 @@ from taskweave.engine.promises import Ask, Due
 from taskweave.errors import BadInput, EngineFault, Refused, Transient
 from taskweave.records import Backbone, Completion, Json, Request, canonical
 
+MOST_DOUBLINGS = 60  # of the pause before a retry; beyond that it is at its longest, and no float holds 2 ** 1024
 LEAST_WAIT = 5.0  # seconds that an answer may take, however short the patience
 _FIELDS = ("text", "finish", "refusal", "prompt_tokens", "completion_tokens", "cached_tokens", "model", "fingerprint")
 
@@ -74,7 +75,8 @@ class Breaker:
 class Gateway:
     """Sends what was submitted, as far as limit, breaker and pause allow.
 
-    What comes back collects in `landed` and `ended`, to be journaled by the engine; `fault` is an exception of the backbone
+    What comes back collects in `landed` and `ended`, to be journaled by the engine; `departing` is sent once the engine's turn
+    is committed; `fault` is an exception of the backbone
     that is neither Transient nor Refused, a bug.  `halt(why, cause)` is called for outage, refused and fault, `stir()` whenever
     there is something new.
     """
@@ -97,6 +99,7 @@ class Gateway:
         self.limit = limit
         self.landed: list[Landed] = []
         self.ended: list[Ended] = []
+        self.departing: list[asyncio.Task[tuple[Completion, float]]] = []
         self.fault: BaseException | None = None
         self.paused = False
         self.retries = 0
@@ -161,6 +164,7 @@ class Gateway:
             ask.tries += 1
             task = loop.create_task(self._send(ask))
             self._flying[task] = ask
+            self.departing.append(task)
             task.add_done_callback(partial(self._came_back, ask, attempt))
 
     def pause(self, paused: bool) -> None:
@@ -183,6 +187,14 @@ class Gateway:
         self._closed = True
         for task in self._flying:
             task.cancel()
+
+    def withdraw(self) -> None:
+        """Take back what is `departing`, before it has left: its attempts were not committed.  Nothing more is sent."""
+        self._closed = True
+        for task in self.departing:
+            del self._flying[task]
+            task.cancel()
+        self.departing = []
 
     async def drained(self) -> None:
         """Wait until nothing is in flight; a cancellation of this wait cancels what is."""
@@ -211,7 +223,8 @@ class Gateway:
         return completion, clock() - began
 
     def _came_back(self, ask: Ask, attempt: int, task: asyncio.Task[tuple[Completion, float]]) -> None:
-        del self._flying[task]
+        if self._flying.pop(task, None) is None:
+            return  # withdrawn
         self._stir()
         if task.cancelled():
             self.cancelled += 1
@@ -225,6 +238,7 @@ class Gateway:
                     self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone returned {completion!r}, not a Completion"))
                     return
                 self._recovered()
+                assert ask.request is not None, "look-ups are not sent"
                 self.landed.append(Landed(ask, journaled(ask.request, completion, latency), attempt))
             case Transient() as trouble:
                 self._failed(ask, attempt, trouble)
@@ -263,7 +277,7 @@ class Gateway:
             return
         self.retries += 1
         # Full jitter, beyond what the provider asked for: callers that failed together must not come back together.
-        pause = trouble.retry_after + random.random() * min(self._pacing.base * 2**ask.tries, self._pacing.longest)
+        pause = trouble.retry_after + random.random() * min(self._pacing.base * 2 ** min(ask.tries, MOST_DOUBLINGS), self._pacing.longest)
         self._sleep(ask, pause)
 
     def _sleep(self, ask: Ask, pause: float) -> None:
@@ -303,16 +317,11 @@ def reserve(request: Request) -> int:
     return asked + schema + request.sampling.max_tokens
 
 
-def journaled(request: Request | None, completion: Completion, latency: float) -> Outcome:
-    """A completion in the form that is journaled, with its tokens: the provider's count, else bytes / 4 rounded up."""
+def journaled(request: Request, completion: Completion, latency: float) -> Outcome:
+    """A completion in the form that is journaled, with its tokens."""
     fields: dict[str, Json] = {name: value for name in _FIELDS if (value := getattr(completion, name)) is not None}
     fields["latency"] = round(latency, 4)
-    prompt, answer = completion.prompt_tokens, completion.completion_tokens
-    if prompt is None:
-        prompt = _tokens(sum(len(text.encode()) for _, text in request.messages)) if request else 0
-    if answer is None:
-        answer = _tokens(len((completion.text or completion.refusal or "").encode("utf-8", "replace")))
-    return Outcome(storable(fields), prompt, answer)
+    return Outcome(storable(fields), *completion.tokens(request))
 
 
 def storable(value: Json) -> str:
@@ -326,7 +335,3 @@ def storable(value: Json) -> str:
 def completed(value: Json) -> tuple[Completion, float]:
     """A journaled completion and its latency in seconds."""
     return Completion(**({"text": None} | {name: value[name] for name in _FIELDS if name in value})), float(value["latency"])
-
-
-def _tokens(size: int) -> int:
-    return -(-size // 4)

@@ -1,7 +1,7 @@
 """What has happened, on disk: outcomes, attempts and their ends, ticks, injections, closed weeks, stops.  All of it is append-only.
 
 Entry points: `Journal`, the engine's one writing connection, and `JournalReader` (in `reader.py`) for everyone else.
-Every commit comes before its effect is seen: an attempt before the request leaves, an outcome before a work goes on.
+Every commit comes before its effect leaves the process: an attempt before its request, a week before its rows in run.db.
 Nothing here knows what a work does with an outcome; rows of a run that people read are the pool's.
 """
 
@@ -74,7 +74,8 @@ class Journal:
     """The writing side.  `create` makes a new journal (BadInput where there is one), otherwise an existing one is opened.
 
     `lost` counts the attempts of earlier sessions that no end closes, `last_tick` is the latest committed tick (-1: none),
-    `weeks` the number of closed weeks.  DiskFull, BadInput (damaged, foreign, newer) come from any method that touches the file.
+    `weeks` the number of closed weeks, `undone` whether the last `joined` was rolled back, as far as it had not been committed by one of
+    the `saves` that close a week.  DiskFull, BadInput (damaged, foreign, newer) come from any method that touches the file.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -82,6 +83,9 @@ class Journal:
         self._db = open_for_writing(path, create=create)
         self._texts: dict[str, int] = {}  # numbers of the texts of this session by their digests: a later one stores what it shares again
         self._outer: Transaction | None = None
+        self._broken: BaseException | None = None  # what broke off the writing of rows within the outer transaction
+        self.undone = False
+        self.saves = 0
         with named_trouble(path):
             self.lost = self._count("SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends)")
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
@@ -188,7 +192,8 @@ class Journal:
                     taken.append(file)
                 else:
                     refused.append((file, why))
-                    self._db.execute("INSERT INTO rejected(name, why, tick) VALUES (?, ?, ?)", (file.name, why, n))
+                    name = os.fsencode(file.name).decode("utf-8", "replace")
+                    self._db.execute("INSERT INTO rejected(name, why, tick) VALUES (?, ?, ?)", (name, why, n))
             self._db.execute("INSERT INTO ticks(tick) VALUES (?)", (n,))
         self.last_tick = n
         # Only now: a crash before this line leaves the files, and their names say that they were taken.
@@ -212,7 +217,10 @@ class Journal:
 
     # ---------------------------------------------------------------- weeks, sessions, stops
     def close_week(self, week: int, digest: str, facts: dict[str, Json]) -> None:
-        """Write a closed week down; Divergence where the journal holds another digest for it.  Nothing is overwritten."""
+        """Write a closed week down, with all that it rests on; Divergence where the journal holds another digest for it.
+
+        Nothing is overwritten.  It is committed when this returns, also within `joined`: what is derived from it may be written then.
+        """
         with named_trouble(self.path):
             row = self._db.execute("SELECT digest FROM weeks WHERE week = ?", (week,)).fetchone()
         if row is not None:
@@ -225,6 +233,9 @@ class Journal:
             return
         with self._transaction():
             self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
+        if self._outer is not None:
+            self._outer.__exit__(None, None, None)
+            self.saves += 1
         self.weeks += 1
 
     def last_week(self) -> tuple[int, str | None]:
@@ -279,9 +290,10 @@ class Journal:
         self._end(None)
 
     def _end(self, trouble: BaseException | None) -> None:
-        """Commit what `joined` has begun, or with a trouble of the file roll it back."""
+        """Commit what `joined` has begun; with a trouble of the file, or rows that were written in part, roll it back."""
         outer, self._outer = self._outer, None
         assert outer is not None
+        trouble, self._broken = trouble or self._broken, None
         try:
             if self._db.in_transaction:
                 outer.__exit__(type(trouble) if trouble else None, trouble, None)
@@ -289,7 +301,8 @@ class Journal:
             trouble = refused
             raise
         finally:
-            if trouble is not None:
+            self.undone = trouble is not None
+            if self.undone:
                 self._forget_undone()
 
     def _transaction(self) -> contextlib.AbstractContextManager[None]:
@@ -297,7 +310,17 @@ class Journal:
             return Transaction(self._db, self.path)
         if not self._db.in_transaction:
             self._outer.__enter__()
-        return named_trouble(self.path)
+        return self._part()
+
+    @contextlib.contextmanager
+    def _part(self) -> Iterator[None]:
+        """Rows that belong together, within `joined`: where their writing breaks off, nothing of the block is kept."""
+        try:
+            with named_trouble(self.path):
+                yield
+        except BaseException as trouble:
+            self._broken = trouble
+            raise
 
     def _count(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
@@ -376,6 +399,10 @@ def _depth(value: Json) -> int:
 
 def _read_object(file: Path) -> dict[str, Json]:
     """A JSON object, with "tick" a whole number where it is named; BadInput with the reason otherwise."""
+    try:
+        file.name.encode()
+    except UnicodeEncodeError as trouble:
+        raise BadInput("the file's name is not UTF-8 text, and an injection is called by it; give it another") from trouble
     try:
         value = json.loads(_bytes_of(file).decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
         canonical(value).encode()

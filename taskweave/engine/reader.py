@@ -180,6 +180,11 @@ class JournalReader:
         with legible(self.path, "closed weeks"):
             return [ClosedWeek(week=week, digest=digest, facts=_mapping(facts), at=at) for week, digest, facts, at in rows]
 
+    def session_began(self) -> str | None:
+        """When the last session began, in the form of a closed week's `at`; None before the first."""
+        began: str | None = self._rows("SELECT max(at) FROM sessions")[0][0]
+        return began
+
     def stops(self) -> list[Stop]:
         """How the sessions ended, oldest first; a session that was killed has none."""
         query = "SELECT why, cause, week, at, session = (SELECT max(seq) FROM sessions) FROM stops ORDER BY seq"

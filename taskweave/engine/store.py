@@ -85,18 +85,30 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None, timeout=WAIT_SECONDS)
         try:
             _check_version(db, path)
-        except sqlite3.OperationalError:
+            return db
+        except sqlite3.OperationalError as trouble:
             db.close()
-            wal = Path(f"{path}-wal")
-            if wal.exists() and wal.stat().st_size:
+            if not _at_rest(path, trouble):
                 raise
-            # A journal left in WAL mode on a medium that cannot be written: nobody can be writing it, and nothing is pending.
-            db = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+        except BaseException:
+            db.close()
+            raise
+        db = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+        try:
             _check_version(db, path)
         except BaseException:
             db.close()
             raise
     return db
+
+
+def _at_rest(path: Path, trouble: sqlite3.OperationalError) -> bool:
+    """Whether this is a journal left in WAL mode where nothing may be written, so that nobody can be writing it and nothing is pending.
+
+    Any other trouble (it is locked, say), or rows that are not in the file yet, and what the file holds is not all there is.
+    """
+    pending = any(beside.exists() and beside.stat().st_size for beside in (Path(f"{path}-wal"), Path(f"{path}-journal")))
+    return _code(trouble) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not pending
 
 
 def leave_wal(db: sqlite3.Connection) -> None:

@@ -50,7 +50,7 @@ class WorkCalendar:
 
     def __init__(self, spec: CalendarSpec) -> None:
         self.spec = spec
-        self.day_minutes = int(spec.hours * 60)
+        self.day_minutes = round(spec.hours * 60)
         self._anchor = _anchor(spec.start)
         days: list[date] = []
         weeks: list[Week] = []
@@ -110,19 +110,16 @@ class WorkCalendar:
         """The index of the first working day on or after a date; len(days) if there is none."""
         return bisect_left(self.days, day)
 
-    def date_of_minute(self, minute: int, *, end: bool = False) -> date:
-        """The date of a minute; `end` takes a boundary as the close of the day before.  The last day stands for what lies beyond."""
-        return self._clock(minute, end=end).date()
-
     def moment(self, minute: int, *, end: bool = False) -> str:
-        """A minute as simulated ISO time; `end` shows a boundary minute as the close of the day before it."""
-        return self._clock(minute, end=end).isoformat(timespec="minutes")
+        """A minute as simulated ISO time; `end` shows a boundary minute as the close of the day before it.
 
-    def _clock(self, minute: int, *, end: bool) -> datetime:
+        The last day stands for what lies beyond.
+        """
         day, rest = divmod(minute, self.day_minutes)
         if (end and rest == 0 and day > 0) or day >= len(self.days):
             day, rest = min(day, len(self.days)) - 1, self.day_minutes
-        return datetime.combine(self.days[day], DAY_START) + timedelta(minutes=rest)
+        moment = datetime.combine(self.days[day], DAY_START) + timedelta(minutes=rest)
+        return moment.isoformat(timespec="minutes")
 
     # ------------------------------------------------------------ what people write
     def boundary(self, until: str) -> int:

@@ -279,6 +279,11 @@ def _idle_links(raw: Raw, reading: Reading) -> None:
 def _environment(raw: Raw, reading: Reading) -> None:
     goals = raw.get("goals", {})
     for kpi, values in raw.get("environment", {}).items():
+        for low, high in (("least", "start"), ("start", "most")):
+            if low in values and high in values and values[low] > values[high]:
+                what = f"environment.{kpi}: {low!r} is {values[low]:g} and {high!r} {values[high]:g}; "
+                bound = low if high == "start" else high
+                reading.wrong_at(("environment", kpi, bound), f"{what}a figure starts between its 'least' and its 'most'")
         for key in ("lowered_by", "raised_by"):
             for goal in values.get(key, {}):
                 if goal not in goals:

@@ -12,7 +12,7 @@ import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
-from taskweave.errors import BackboneOut, BadInput
+from taskweave.errors import BadInput, DiskFull
 
 APPLICATION = 0x54575244  # "TWRD"
 _REBUILD = "It is derived from journal.db: delete it and `taskweave resume` this run rebuilds it"
@@ -88,16 +88,28 @@ def put_in_place(built: Path, path: Path) -> sqlite3.Connection:
     return connection
 
 
+def code_of(error: Exception) -> int:
+    """SQLite's primary result code; 0 where it is not SQLite that complains."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def disk_full(path: Path, error: Exception) -> DiskFull | None:
+    """What to say where there is no room for the file, or its disk reports an error; None for other trouble."""
+    if code_of(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"{path}: the disk is full. Free some space, then `taskweave resume` this run")
+    if code_of(error) == sqlite3.SQLITE_IOERR or getattr(error, "errno", None) == errno.EIO:
+        return DiskFull(f"{path}: the disk reports an error ({error}). See to it, then `taskweave resume` this run")
+    return None
+
+
 def a_folder(path: Path) -> BadInput:
     """What to say where a folder lies in the file's place."""
     return BadInput(f"{path}: is a folder, and a database belongs there. Move it away; `taskweave resume` this run builds the file")
 
 
-def unwritable(path: Path, error: Exception) -> BackboneOut | BadInput:
+def unwritable(path: Path, error: Exception) -> DiskFull | BadInput:
     """What to say where the file cannot be made or written."""
-    if "full" in str(error) or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-        return BackboneOut(f"{path}: the disk is full. Free some space, then `taskweave resume` this run")
-    return BadInput(f"{path}: cannot be created ({error}); is its folder there, and may it be written?")
+    return disk_full(path, error) or BadInput(f"{path}: cannot be created ({error}); is its folder there, and may it be written?")
 
 
 def stamp(connection: sqlite3.Connection, version: int) -> None:
@@ -118,6 +130,8 @@ def open_read_only(path: Path, version: int) -> sqlite3.Connection:
     try:
         connection = _connect(path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite's own message may hold bytes of the file
+        if code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise BadInput(f"{path}: another process holds the file ({error}). Ask again when it has done") from error
         raise damaged(path, error) from error
     application: int = connection.execute("PRAGMA application_id").fetchone()[0]
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -137,16 +151,17 @@ def damaged(path: Path, error: object) -> BadInput:
 def _connect(path: Path) -> sqlite3.Connection:
     """mode=ro sees a live run's WAL.
 
-    Where SQLite may not make its -shm beside the file, and no WAL holds anything, the file is all there is: then immutable.
+    Where SQLite may not make its -shm beside the file, and neither a WAL nor a rollback journal holds anything, the file is all there
+    is: then immutable.
     """
     connection = _try(path, "mode=ro")
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         return connection
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         connection.close()
-        wal = Path(f"{path}-wal")
-        if os.access(path.parent, os.W_OK) or (wal.exists() and wal.stat().st_size):
+        pending = any(beside.exists() and beside.stat().st_size for beside in (Path(f"{path}-wal"), Path(f"{path}-journal")))
+        if code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or os.access(path.parent, os.W_OK) or pending:
             raise
     connection = _try(path, "mode=ro&immutable=1")
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

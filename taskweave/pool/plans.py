@@ -103,7 +103,7 @@ def hearers(pool: Rows, incident: str) -> dict[str, str]:
         if moment is None or state["id"] in found or not _concerns(row, names, state["owner"]):
             continue
         opening = state["revision"] == 1 or (state["id"], moment) in again
-        day = moment[:10] if opening else max((day for day in closed if day < moment), default=moment[:10])
+        day = moment[:10] if opening else max((day for day in closed if day < moment[:10]), default=moment[:10])
         if since <= day < (row["until"] or ""):
             found[state["id"]] = moment
     return dict(sorted(found.items(), key=lambda one: (one[1], one[0])))

@@ -18,16 +18,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from taskweave.errors import BackboneOut, BadInput, EngineFault
+from taskweave.errors import BadInput, EngineFault
 from taskweave.pool import files
 from taskweave.pool.search import CREATE, Index, Query
-from taskweave.pool.tables import COLUMNS, LAYOUTS, PRIMARY_KEY, TABLES, WALL_CLOCK, Layout, Row, storable, table_named
+from taskweave.pool.tables import LAYOUTS, TABLES, TOLD, WALL_CLOCK, Layout, Row, storable, table_named
 from taskweave.pool.trace import BREADTH, DEPTH, Trace, trace
 from taskweave.records import Dependency, Json, canonical
 
 _CUT = " […]"
-# Follows from the declarations, so that nobody can forget to raise it.
-_VERSION = zlib.crc32(canonical([CREATE, COLUMNS, PRIMARY_KEY]).encode()) & 0x7FFFFFFF
+# Follows from all that is declared, types and indexes too, so that nobody can forget to raise it.
+_VERSION = zlib.crc32(f"{CREATE}\n{TOLD.read_text(encoding='utf-8')}".encode()) & 0x7FFFFFFF
 
 _DEPENDENCY = """
     SELECT results.id, results.title, results.artifact, results.content, results.agent, agents.role, agents.name
@@ -130,7 +130,7 @@ class Pool:
         """Write what a sealed week booked, in one transaction; of two rows with one primary key the last wins.
 
         Merged results are indexed for search.  Raises EngineFault for an unknown table or column, or a value that is missing;
-        BackboneOut where the disk is full.
+        DiskFull where there is no room.
         """
         by_table: dict[str, list[dict[str, Json]]] = defaultdict(list)
         for table, values in rows:
@@ -153,15 +153,15 @@ class Pool:
     def _transaction(self) -> Iterator[None]:
         if not self._writable:
             raise EngineFault(f"{self.path} is open read-only: only the run that creates it writes it")
-        self._raw.execute("BEGIN IMMEDIATE")
         try:
+            self._raw.execute("BEGIN IMMEDIATE")
             yield
             self._raw.execute("COMMIT")
         except BaseException as error:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-                raise BackboneOut(f"{self.path}: the disk is full. Free some space, then `taskweave resume` this run") from error
+            if isinstance(error, sqlite3.OperationalError) and (full := files.disk_full(self.path, error)) is not None:
+                raise full from error
             raise
 
     def _insert(self, table: Layout, rows: Sequence[Mapping[str, Json]]) -> None:

@@ -27,7 +27,7 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered, `replayed` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
+    `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
     before any result, `cost` (dollars) where no price is known.  `week_digest` is that of the last closed week; the digest of all tables
     is asked of run.db.  `injections` are the incidents that were taken, `rejected` what could not be used, with the reason.
     """
@@ -51,7 +51,7 @@ class Status:
     spilled: int
     blocked: int
     calls: int
-    replayed: int
+    inherited: int
     lost: int
     in_flight: int
     prompt_tokens: int
@@ -76,7 +76,7 @@ def status(folder: RunFolder) -> Status:
     config, calendar, holder = folder.config, WorkCalendar(folder.organization().calendar), folder.holder()
     with JournalReader(folder.journal_path) as journal:
         counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
-        stops, tick = journal.stops(), journal.last_tick()
+        stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
     weeks = calendar.boundary(config.until)
     facts: Mapping[str, Any] = closed[-1].facts if closed else {}
@@ -105,14 +105,14 @@ def status(folder: RunFolder) -> Status:
         spilled=int(facts.get("spilled", 0)),
         blocked=int(facts.get("blocked", 0)),
         calls=counts.outcomes.get("complete", 0),
-        replayed=counts.inherited,
+        inherited=counts.inherited,
         lost=counts.lost + (0 if holder is not None else counts.open),
         in_flight=counts.open if holder is not None else 0,
         prompt_tokens=sum(use.prompt_tokens for use in uses),
         completion_tokens=sum(use.completion_tokens for use in uses),
         cost=0.0 if config.segments[-1].backbone == "scripted" else facts.get("cost"),
         fallback_share=fallbacks / results if results and fallbacks is not None else None,
-        left=_left(closed, weeks) if state == "running" else None,
+        left=_left(closed, weeks, began) if state == "running" else None,
         injections=tuple(one.id for one in injections if one.id not in {other.name for other in rejected}),
         waiting=tuple(Inbox(folder.inbox).waiting()),
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
@@ -152,9 +152,9 @@ def _next(folder: RunFolder, state: str) -> str:
     return f"taskweave export {run} --format jsonl --out data" if state == FINISHED else f"taskweave resume {run}"
 
 
-def _left(closed: list[ClosedWeek], weeks: int) -> float | None:
-    """Seconds until the horizon, at the pace of the last weeks that were closed."""
-    recent = [datetime.fromisoformat(week.at.replace("Z", "+00:00")) for week in closed[-5:]]
+def _left(closed: list[ClosedWeek], weeks: int, began: str | None) -> float | None:
+    """Seconds until the horizon, at the pace of the last weeks closed since the session began: before that nobody may have driven it."""
+    recent = [datetime.fromisoformat(week.at.replace("Z", "+00:00")) for week in closed[-5:] if began is not None and week.at >= began]
     if len(recent) < 2:
         return None
     pace = (recent[-1] - recent[0]).total_seconds() / (len(recent) - 1)

@@ -37,6 +37,7 @@ class RunConfig(BaseModel):
     seed: int = 1
     until: str = "year"
     backbone: str = "scripted"
+    backbone_given: Literal["name", "object"] = "name"  # an object cannot be made again from its name
     base_url: str | None = None
     limit: int = Field(default=16, ge=1)
     assign: Literal["match", "model"] = "match"

@@ -16,6 +16,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from taskweave.engine.journal import Journal
@@ -210,11 +211,19 @@ def find(name: str | Path) -> Path:
 
 
 def list_runs(pattern: str | None = None) -> list[Path]:
-    """The run folders that a glob pattern matches (runs/* where none is given), in order of their names."""
-    root, rest = (RUNS, "*") if pattern is None else _split(pattern)
-    with contextlib.suppress(OSError):
+    """The run folders that a glob pattern matches (runs/* where none is given), in order of their names.
+
+    A folder's own name stands for the run in it, or for those that lie in it.  Raises BadInput for what is no pattern.
+    """
+    try:
+        if pattern is not None and (Path(pattern) / CONFIG).is_file():
+            return [Path(pattern)]
+        root, rest = (RUNS, "*") if pattern is None else _split(pattern)
         return sorted(p for p in root.glob(rest) if (p / CONFIG).is_file() and not p.name.startswith("."))
-    return []
+    except OSError:
+        return []
+    except (ValueError, NotImplementedError) as error:
+        raise BadInput(f"{pattern!r}: is no pattern of folders ({error}). Name for example 'runs/company*'.") from error
 
 
 def default_path(organization_slug: str, seed: int) -> Path:
@@ -225,9 +234,10 @@ def default_path(organization_slug: str, seed: int) -> Path:
 def _split(pattern: str) -> tuple[Path, str]:
     """A glob pattern as the folder it starts from and the rest: pathlib takes no absolute patterns."""
     path = Path(pattern)
-    root = Path(path.anchor) if path.anchor else Path()
-    rest = str(path.relative_to(root)) if path.anchor else pattern
-    return root, rest or "*"
+    if path.is_dir():
+        return path, "*"
+    root = Path(path.anchor)
+    return root, str(path.relative_to(root))
 
 
 def _run_around(path: Path) -> Path | None:
@@ -241,7 +251,9 @@ def _run_around(path: Path) -> Path | None:
 
 def _exists(path: Path) -> RunRefused:
     if (path / CONFIG).is_file():
-        return RunRefused(f"{path}: there is a run already. Continue it with 'taskweave resume {path}', or choose another --out.")
+        return RunRefused(
+            f"{path}: there is a run already. Continue it with 'taskweave resume {quote(str(path))}', or choose another --out."
+        )
     return RunRefused(f"{path}: something lies there already, and it is not a run. Choose another --out.")
 
 

@@ -6,11 +6,13 @@ Entry point: `Inbox.send`.  The name of an incident's file is its id for good; i
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from taskweave.errors import RunRefused
 from taskweave.org.organization import slug
 from taskweave.records import Json
 
@@ -20,6 +22,11 @@ CONTROLS = ("pause", "continue", "stop")
 def name_of(payload: Mapping[str, Json]) -> str:
     """What an incident's file is called before it is numbered: the slug of its title."""
     return slug(str(payload.get("title", ""))) or "incident"
+
+
+def shown(name: str) -> str:
+    """A file's name as text: what is not UTF-8 in it becomes U+FFFD."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def numbered(name: str, taken: Callable[[str], bool]) -> str:
@@ -41,6 +48,10 @@ class Inbox:
         """Ask the engine to pause, to continue or to stop: an empty file that ends in what is asked.  The engine takes it away."""
         if kind not in CONTROLS:
             raise ValueError(f"no control is called {kind!r}; there are {CONTROLS}")
+        with self._written():
+            self._ask(kind)
+
+    def _ask(self, kind: str) -> None:
         for other in {"pause": ("continue",), "continue": ("pause",), "stop": ()}[kind]:
             self._control(other).unlink(missing_ok=True)
         self._deliver(self._control(kind).name, b"")
@@ -53,11 +64,17 @@ class Inbox:
         """Whether the last that was asked of a live engine is to stand still."""
         return self._paused.exists()
 
-    def forget_controls(self) -> None:
-        """Drop what was asked of an engine that is gone; the one that starts was asked nothing yet."""
-        for kind in CONTROLS:
-            self._control(kind).unlink(missing_ok=True)
-        self._paused.unlink(missing_ok=True)
+    def begin(self) -> None:
+        """Make it where it is missing, and drop what was asked of an engine that is gone: the one that starts was asked nothing yet.
+
+        For whoever has just taken the run's lock: what is asked from now on is meant for it.  Raises RunRefused where it cannot be written.
+        """
+        with self._written():
+            for kind in CONTROLS:
+                self._control(kind).unlink(missing_ok=True)
+            self._paused.unlink(missing_ok=True)
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     @property
     def _paused(self) -> Path:
@@ -68,8 +85,9 @@ class Inbox:
 
     def send(self, payload: Mapping[str, Json], *, taken: Callable[[str], bool] = lambda _: False) -> str:
         """Put an incident into the inbox and return its id.  `taken` says which ids the journal already holds."""
-        name = numbered(name_of(payload), lambda candidate: taken(candidate) or not self.claim(candidate))
-        self._deliver(f"{name}.json", (json.dumps(payload, ensure_ascii=False, sort_keys=True) + "\n").encode())
+        with self._written():
+            name = numbered(name_of(payload), lambda candidate: taken(candidate) or not self.claim(candidate))
+            self._deliver(f"{name}.json", (json.dumps(payload, ensure_ascii=False, sort_keys=True) + "\n").encode())
         return name
 
     def claim(self, name: str) -> bool:
@@ -87,8 +105,22 @@ class Inbox:
     def waiting(self) -> list[str]:
         """Ids of what lies there and was not yet taken by a tick."""
         with contextlib.suppress(FileNotFoundError):
-            return sorted(p.stem for p in self.path.iterdir() if p.suffix == ".json" and not p.name.startswith("."))
+            return sorted(shown(p.stem) for p in self.path.iterdir() if p.suffix == ".json" and not p.name.startswith("."))
         return []
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[None]:
+        """Around whatever is written there.  A full disk stays what it is: that is not the folder's fault."""
+        try:
+            self.path.mkdir(exist_ok=True)
+            yield
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise RunRefused(
+                f"{self.path}: nothing can be put into it ({error.strerror}), so the run can neither be driven nor spoken to. "
+                "Make it a folder that you may write into, or copy the run to where it is one."
+            ) from error
 
     def _deliver(self, name: str, data: bytes) -> None:
         beside = self.path / f".{os.getpid()}-{os.urandom(4).hex()}.part"

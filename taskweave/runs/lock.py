@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 
 from taskweave.errors import RunRefused
 
@@ -195,7 +196,7 @@ def _marked(folder: Path, mine: Holder) -> Iterator[None]:
 
 def _refused(folder: Path, by: Holder | None, hint: str = "") -> RunRefused:
     who = by if by is not None else "another process"
+    run = quote(str(folder))
     return RunRefused(
-        f"{folder}: the run is held by {who}. See how far it is with 'taskweave status {folder}', "
-        f"end it with 'taskweave stop {folder}'.{hint}"
+        f"{folder}: the run is held by {who}. See how far it is with 'taskweave status {run}', end it with 'taskweave stop {run}'.{hint}"
     )

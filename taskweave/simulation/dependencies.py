@@ -45,10 +45,10 @@ def read_after(names: Sequence[str], index: int, count: int, upstream: Mapping[s
         number = text[1:] if text[:1] in {"s", "S"} else text
         if text in upstream:
             tasks.append(upstream[text])
-        elif number.isdecimal() and 1 <= int(number) <= count and int(number) != index + 1:
+        elif number.isdecimal() and len(number) < 5 and 1 <= int(number) <= count and int(number) != index + 1:
             siblings.append(int(number) - 1)
         else:
-            notes.append(f"s{index + 1}: upstream {text!r} is not one of the work offered and was left out")
+            notes.append(f"s{index + 1}: upstream {cut(text, 20)!r} is not one of the work offered and was left out")
     return list(dict.fromkeys(siblings)), list(dict.fromkeys(tasks)), notes
 
 

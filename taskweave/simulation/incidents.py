@@ -25,26 +25,30 @@ from taskweave.records import Json
 
 Category = Literal["policy", "economic", "technology", "internal"]
 Severity = Literal["low", "medium", "high"]
+Kind = Literal["department", "role", "agent"]  # of a name by which people are meant
+KINDS: tuple[Kind, ...] = get_args(Kind)
 DURATION = "4 weeks"  # of an incident that names none
 MOST_DIGITS = 6  # of a count
 FORK = "What has happened stays; to change the past, fork the run ('taskweave fork' is planned, it is not there yet)."
 _KEYS = ("title", "category", "description", "severity", "affects", "at", "duration", "effects")
 _EFFECTS = ("news", "absence")
-_ABSENCE = ("role", "agent", "department", "count", "for")
+_ABSENCE = (*KINDS, "count", "for")
+_ONE = {"department": "a department", "role": "a role", "agent": "an agent"}
 _SPAN = re.compile(r"(\d{1,3})\s*(day|week|month)s?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Absence:
-    """Who is taken off work: `count` of the agents that `name` names, for a span of time."""
+    """Who is taken off work: `count` of the agents that `name` names, as a `kind` of name, for a span of time."""
 
+    kind: Kind
     name: str
     count: int | None
     span: str
 
     def agents(self, who: Who, draw: random.Random) -> tuple[str, ...]:
         """The agents, drawn where only some of those named are away."""
-        named = who.named(self.name)
+        named = who.named(self.name, self.kind)
         if self.count is None or self.count >= len(named):
             return named
         drawn = set(draw.sample(named, self.count))
@@ -90,23 +94,36 @@ class Who:
     """Agents by the names under which a person means them: id, person's name, role or department."""
 
     def __init__(self, org: Organization, population: Population) -> None:
-        self._named: dict[str, list[str]] = {}
-        for agent in population.agents:
-            for name in (agent.id, agent.persona.name, agent.role, agent.department):
-                if name:
-                    self._named.setdefault(name.casefold(), []).append(agent.id)
+        self._named: dict[tuple[Kind, str], list[str]] = {}
+        self._spelling: dict[tuple[Kind, str], str] = {}
         for name, department in org.departments.items():
-            heads = org.agent_ids(department.head)
-            self._named[name.casefold()] = list(dict.fromkeys([*heads, *self._named.get(name.casefold(), [])]))
+            for agent_id in org.agent_ids(department.head):
+                self._call("department", name, agent_id)
+        for agent in population.agents:
+            self._call("agent", agent.id, agent.id)
+            self._call("agent", agent.persona.name, agent.id)
+            self._call("role", agent.role, agent.id)
+            if agent.department:
+                self._call("department", agent.department, agent.id)
 
-    def named(self, name: str) -> tuple[str, ...]:
-        """Their ids in the population's order; none if nobody is called so."""
-        return tuple(dict.fromkeys(self._named.get(name.casefold().strip(), ())))
+    def _call(self, kind: Kind, name: str, agent: str) -> None:
+        key = (kind, name.casefold())
+        self._spelling.setdefault(key, name)
+        self._named.setdefault(key, []).append(agent)
 
-    def nearest(self, name: str) -> str:
-        """A hint for an error."""
-        close = difflib.get_close_matches(name.casefold(), list(self._named), n=1, cutoff=0.5)
-        return f"; did you mean {close[0]!r}?" if close else ""
+    def named(self, name: str, *kinds: Kind) -> tuple[str, ...]:
+        """The ids of those whom a name of these kinds means, of any kind where none is given; none if nobody is called so."""
+        found = (self._named.get((kind, name.casefold().strip()), ()) for kind in kinds or KINDS)
+        return tuple(dict.fromkeys(agent for agents in found for agent in agents))
+
+    def nearest(self, name: str, *kinds: Kind) -> str:
+        """A hint for an error: the nearest name of these kinds as it is spelled, or the kind that the very name is of."""
+        other = [kind for kind in KINDS if kinds and kind not in kinds and self.named(name, kind)]
+        if other:
+            return f"; it is the name of {_ONE[other[0]]}"
+        spelled = {key[1]: spelling for key, spelling in self._spelling.items() if key[0] in (kinds or KINDS)}
+        close = difflib.get_close_matches(name.casefold(), list(spelled), n=1, cutoff=0.5)
+        return f"; did you mean {spelled[close[0]]!r}?" if close else ""
 
 
 # ---------------------------------------------------------------- reading
@@ -252,12 +269,13 @@ class _Reader:
             self.wrong(node, "affects is `all` or names of departments, roles or agents")
         return tuple(name.text.strip() for name in names if isinstance(name, Scalar))
 
-    def known(self, node: Node) -> str | None:
+    def known(self, node: Node, *kinds: Kind) -> str | None:
+        wanted = ", ".join(kinds) or "department, role or agent"
         if not isinstance(node, Scalar):
-            self.wrong(node, "a name of a department, role or agent is needed here")
+            self.wrong(node, f"a name of a {wanted} is needed here")
             return None
-        if not self.who.named(node.text):
-            self.wrong(node, f"no department, role or agent is called {node.text!r}{self.who.nearest(node.text)}")
+        if not self.who.named(node.text, *kinds):
+            self.wrong(node, f"no {wanted} is called {node.text!r}{self.who.nearest(node.text, *kinds)}")
             return None
         return node.text.strip()
 
@@ -311,11 +329,11 @@ class _Reader:
         fields = self.fields(node, _ABSENCE, "an absence")
         if fields is None:
             return None
-        named = [key for key in ("role", "agent", "department") if key in fields]
+        named = [kind for kind in KINDS if kind in fields]
         if len(named) != 1:
-            self.wrong(node, "an absence names exactly one of role, agent, department")
+            self.wrong(node, f"an absence names exactly one of {', '.join(KINDS)}")
             return None
-        name = self.known(fields[named[0]])
+        name = self.known(fields[named[0]], named[0])
         span = self.span(fields.get("for"))
         if span is None and "for" not in fields:
             self.wrong(node, "an absence says how long: `for: 2 weeks`")
@@ -327,7 +345,7 @@ class _Reader:
         if len(self.problems) > before or name is None or span is None:
             return None
         said: dict[str, Json] = {named[0]: name, "for": span} | ({"count": count} if count is not None else {})
-        return Absence(name=name, count=count, span=span), said
+        return Absence(kind=named[0], name=name, count=count, span=span), said
 
 
 # ---------------------------------------------------------------- a running year

@@ -21,7 +21,7 @@ from taskweave.pool.tables import Row
 from taskweave.records import Json
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
-_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked", "merge"})
+_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

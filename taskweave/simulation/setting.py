@@ -72,10 +72,19 @@ class Setting:
         return [{"name": name, "text": goal.text} for name, goal in self.org.goals.items()]
 
     def roles(self, prompt: str, titles: Sequence[str]) -> Json:
-        """The `roles` input of a prompt, within its budget: what each title is responsible for and produces."""
+        """The `roles` input of a prompt, within its budget: what each title is responsible for and produces.
+
+        Where that is too much however it is cut, the last are told by their titles alone: all of them may be named in the answer.
+        """
+        budget = self.budget(prompt, "roles")
         roles = [self.role(title) for title in titles]
-        share = fair_share(map(value_tokens, roles), self.budget(prompt, "roles"))
-        return [role.fit(share) for role in roles]
+        bare: list[Json] = [{name: [] if name != "role" else value for name, value in role.items()} for role in roles]
+        for told in range(len(roles), 0, -1):
+            share = fair_share(map(value_tokens, roles[:told]), budget - value_tokens(bare[told:]))
+            shown = [*(role.fit(share) for role in roles[:told]), *bare[told:]]
+            if value_tokens(shown) <= budget:
+                return shown
+        return bare
 
     def shown_role(self, prompt: str, title: str, about: str) -> Json:
         """The `role` input of a prompt, within its budget; subjects that the text `about` names come first, so that cutting spares them."""

@@ -110,7 +110,7 @@ class Year:
         open_week: Week | None = None
         unsealed: list[Week] = []
         for week in [*weeks[: self._until], None]:
-            # A week without a working day has no units; it is sealed with the one before it.
+            # A week without a working day has no units; it passes, and is sealed, in the minute in which the next one begins.
             if week is not None and week.day_count == 0:
                 unsealed.append(week)
                 continue
@@ -119,6 +119,9 @@ class Year:
             if unsealed:
                 yield clock.at(SEAL)
                 for ended in unsealed:
+                    if ended.day_count == 0:
+                        self._read_environment(ended)
+                        self._book_week(ended)
                     self._seal(ended)
             yield clock.at(TICK)
             if week is None:
@@ -156,8 +159,7 @@ class Year:
             if after is None or ordinal(level, week) != ordinal(level, after):
                 self.planning.close_level(level)
         self.planning.catch_up()
-        self._book_load(week)
-        self._book_goals(week)
+        self._book_week(week)
         self.tasks.flush()
 
     def _seal(self, week: Week) -> None:
@@ -221,6 +223,11 @@ class Year:
         self.stage.environment.advance(week.number, self.tasks.take_worked())
         readings = self.stage.environment.readings()
         self.stage.ledger.rows(*(("readings", {"week": week.number, "kpi": r.kpi, "value": r.value}) for r in readings))
+
+    def _book_week(self, week: Week) -> None:
+        """What every week has a row of when it ends, worked or not."""
+        self._book_load(week)
+        self._book_goals(week)
 
     def _book_goals(self, week: Week) -> None:
         goals = self.stage.setting.org.goals

@@ -55,11 +55,6 @@ INPUTS: Mapping[str, frozenset[str]] = {
 _ENCODER = JSONEncoder(ensure_ascii=False, check_circular=False)
 
 
-def tokens(text: str) -> int:
-    """Tokens by the project's rule: UTF-8 bytes / 4, rounded up."""
-    return -(-(len(text) if text.isascii() else len(text.encode("utf-8"))) // 4)
-
-
 class Scripted:
     """A backbone that answers from phrase banks.  `stubs` replace the answer of a step, by prompt id."""
 
@@ -92,13 +87,7 @@ class Scripted:
         text = None if request.prompt in self._stubs else await self._beside.answer(request)
         if text is None:
             text = _ENCODER.encode(self.answer(request))
-        return Completion(
-            text=text,
-            prompt_tokens=sum(tokens(message) for _, message in request.messages),
-            completion_tokens=tokens(text),
-            cached_tokens=0,
-            model=self.name,
-        )
+        return Completion(text=text, model=self.name)
 
     async def close(self) -> None:
         """End what was started for long runs."""

@@ -1,0 +1,77 @@
+"""Is what a program gave to `simulate` or `resume` of the kind that is needed?  The command line's own parser has asked before.
+
+Entry points: `checked`, `checked_backbone`, `several`, `prompt_folders`.  Each error says what was given, where, and what to give instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from taskweave.errors import BadInput
+from taskweave.shipped import prompt_files, shipped
+
+_COPIES = "'taskweave new DIR' makes a folder with copies of the shipped prompts."
+
+
+def checked(**given: Any) -> None:
+    """Raises BadInput for the first that cannot be used.  Known are seed, until, limit, patience, assign, base_url and tags."""
+    for name, value in given.items():
+        fits, needed = _RULES[name]
+        if not fits(value):
+            raise BadInput(f"{name}={value!r}: {needed}")
+
+
+def checked_backbone(backbone: Any) -> None:
+    """Raises BadInput for an object that cannot answer, or whose name cannot be written down."""
+    if not callable(getattr(backbone, "complete", None)):
+        raise BadInput(f"backbone={backbone!r}: name one ('scripted', 'openai:MODEL') or give an object with 'async def complete'.")
+    name, origin = getattr(backbone, "name", None), getattr(backbone, "origin", None)
+    if not (isinstance(name, str) and name.strip()):
+        raise BadInput(f"backbone={backbone!r}: its 'name' is {name!r}; it must be a short text that says what answers.")
+    if origin not in ("model", "scripted"):
+        raise BadInput(f"backbone={backbone!r}: its 'origin' is {origin!r}; it must be 'model' or 'scripted'.")
+
+
+def several(name: str, value: Any) -> list[Path]:
+    """One path or some as a list of paths."""
+    given = [value] if isinstance(value, str | PathLike) else list(value) if isinstance(value, Iterable) else [value]
+    if not all(isinstance(one, str | PathLike) for one in given):
+        raise BadInput(f"{name}={value!r}: give a path, or a list of paths, for example {name}=['acme/{name}'].")
+    return [Path(one) for one in given]
+
+
+def prompt_folders(folders: Sequence[Path]) -> list[Path]:
+    """The shipped prompts and the folders that lie over them.  Raises BadInput for one that is missing or holds no prompt."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"{folder}: there is no such folder of prompts. {_COPIES}")
+        if not prompt_files(folder):
+            raise BadInput(f"{folder}: no prompt lies there (no *.md beside a README). {_COPIES}")
+    return [shipped("prompts"), *folders]
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
+
+
+_RULES = {
+    "seed": (_whole, "a whole number is needed, for example 1."),
+    "until": (lambda value: isinstance(value, str), "a text is needed: 'week:8', 'month:3', 'quarter:2', 'year' or '2026-03-31'."),
+    "limit": (lambda value: _whole(value) and value >= 1, "the most calls in flight at a time, a whole number from 1 on, for example 16."),
+    "patience": (_seconds, "a number of seconds is needed, for example 600."),
+    "assign": (lambda value: value in ("match", "model"), "who chooses the roles of subtasks is 'match' (code) or 'model'."),
+    "base_url": (lambda value: value is None or isinstance(value, str), "a text is needed, for example 'http://localhost:8000/v1'."),
+    "tags": (_texts, "texts by texts are needed, for example {'study': 'pilot'}."),
+}
