@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -22,12 +22,24 @@ Json = Any  # a value that json.dumps accepts
 LEVELS: tuple[Level, ...] = ("year", "quarter", "month", "week")
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _canonical() -> Callable[[Json], str]:
+    """What the encoder does, without making its inner part anew for each of the many small values."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # another Python than CPython
+        return _ENCODER.encode
+    chunks = make(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, True)
+    return lambda value: "".join(chunks(value, 0))
+
+
+_CANONICAL = _canonical()
 
 
 def canonical(value: Json) -> str:
     """JSON with sorted keys and no spaces: the one form that is hashed."""
-    return _CANONICAL.encode(value)
+    return _CANONICAL(value)
 
 
 def text_digest(text: str) -> str:
