@@ -1079,6 +1079,12 @@ def test_who_writes_says_i_of_earlier_work_except_in_minutes() -> None:
         assert not re.search(r"Tomasz Vale (?:had|counted|looked|adds|wrote)|Tomasz Vale's", text), text
 
 
+def test_a_question_is_no_statement_to_be_repeated() -> None:
+    assert known.telling("What is the churn cohort table to the analysts here? It is read by four people every week.") == (
+        "it is read by four people every week"
+    )
+
+
 def test_parts_that_only_agree_share_a_clause() -> None:
     same = [{**PARTS[1], "author": name} for name in ("Ada Berg", "Bo Lind", "Cy Hart")]
     for seed in range(20):

@@ -227,7 +227,7 @@ def kept(text: str, titles: Sequence[str], limit: int) -> list[str]:
     return found
 
 
-_MARKED = re.compile(r'[":|→]|^[-\d]')  # what no sentence has that can stand inside another
+_MARKED = re.compile(r'[":|→?]|^[-\d]')  # what no sentence has that can stand inside another
 
 
 def telling(text: str | None, low: int = 6, high: int = 24, names: Sequence[str] = ()) -> str:
