@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
@@ -132,16 +133,20 @@ class Section(NamedTuple):
         return kept.rendered[self.template]
 
 
+_COMPILING = Lock()  # the one environment notes the variables of what it compiles
+
+
 @lru_cache(maxsize=256)
 def _compiled(text: str) -> tuple[tuple[Section, ...], frozenset[str]]:
     """The template of a text and the variables that it uses: a run loads its prompts twice, when it is made and when it is driven."""
-    environment = _environment()
-    sections, variables = [], set[str]()
-    for part in _parted(environment.parse(text)):
-        environment.undeclared.clear()
-        template = environment.from_string(part)
-        sections.append(Section(template, environment.undeclared == {STEADY}))
-        variables |= environment.undeclared
+    with _COMPILING:
+        environment = _environment()
+        sections, variables = [], set[str]()
+        for part in _parted(environment.parse(text)):
+            environment.undeclared.clear()
+            template = environment.from_string(part)
+            sections.append(Section(template, environment.undeclared == {STEADY}))
+            variables |= environment.undeclared
     return tuple(sections), frozenset(variables)
 
 

@@ -27,3 +27,11 @@ def _only_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(OpenAI, "_connected", guarded)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs within a test's process start no other one; what does is tested in `test_beside.py`."""
+    from taskweave.backbones.scripted import beside
+
+    monkeypatch.setattr(beside, "_cores", lambda: 1)

@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from taskweave import prompt_files
 from taskweave.backbones.scripted import Scripted, beside
 from taskweave.errors import BadInput
 from taskweave.prompts import PromptBook
@@ -152,3 +154,76 @@ def commandline(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def test_one_backbone_can_answer_several_runs(early: list[int]) -> None:
+    scripted = Scripted()
+    good = BOOK.request("merge", INPUTS["merge"], schema=None, backbone="scripted")
+
+    async def asked() -> None:
+        before = len(early)
+        while len(early) == before:
+            await scripted.complete(good)
+        await scripted.close()
+
+    asyncio.run(asked())
+    asyncio.run(asked())
+
+
+def test_a_process_that_hangs_is_given_up(early: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    start = asyncio.create_subprocess_exec
+
+    async def started(*words: Any, **more: Any) -> Any:
+        made.append(await start(*words, **more))
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+    monkeypatch.setattr(beside, "WAIT", 0.3)
+    scripted = Scripted()
+    good = BOOK.request("merge", INPUTS["merge"], schema=None, backbone="scripted")
+
+    async def asked() -> None:
+        while not early:
+            await scripted.complete(good)
+        made[0].send_signal(signal.SIGSTOP)
+        assert (await scripted.complete(good)).text
+        await scripted.close()
+        assert made[0].returncode == -signal.SIGKILL
+
+    asyncio.run(asked())
+
+
+def test_what_another_module_prints_or_is_named_spoils_no_answer(tmp_path: Path, early: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('hello from far too early')\n")
+    (tmp_path / "json.py").write_text("raise SystemExit\n")
+    (tmp_path / "taskweave").mkdir()
+    (tmp_path / "taskweave" / "__init__.py").write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    helped = simulated(tmp_path / "elsewhere", "tiny", until="week:2")
+    assert early, "a folder of that name does not matter where one stands"
+    early.clear()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "json.py").unlink()
+    assert simulated(tmp_path / "printing", "tiny", until="week:2").digest() == helped.digest()
+    assert not early, "what is not understood is done without"
+
+
+def test_a_subclass_answers_itself(tmp_path: Path, early: list[int]) -> None:
+    class Mine(Scripted):
+        pass
+
+    async def asked() -> None:
+        mine = Mine()
+        for _ in range(5):
+            await mine.complete(BOOK.request("merge", INPUTS["merge"], schema=None, backbone="scripted"))
+
+    asyncio.run(asked())
+    assert not early
+
+
+def test_two_threads_may_begin_runs_at_once(tmp_path: Path) -> None:
+    prompt_files._compiled.cache_clear()
+    with ThreadPoolExecutor(4) as threads:
+        for run in threads.map(lambda n: simulated(tmp_path / str(n), until="week:1"), range(4)):
+            assert run.digest()

@@ -18,8 +18,10 @@ from typing import BinaryIO
 
 from taskweave.records import Request
 
-AFTER = 300  # so many answers make a run long enough for the other process's start to pay
-READY = b"\n"  # what the other process says first
+AFTER = 60  # so many answers make a run long enough for the other process's start to pay
+WAIT = 5.0  # seconds that an answer may take there: it takes about a thousandth
+MOST = 1_000_000  # bytes of an answer
+READY = b"taskweave\n"  # what the other process says first
 _HEAD = struct.Struct("<II")  # bytes that follow, number of the request
 
 
@@ -37,23 +39,32 @@ class Beside:
         self._asked += 1
         if self._asked == AFTER and _cores() > 1:
             self._running = asyncio.create_task(self._run())
-        if self._asking is None:
+        loop = asyncio.get_running_loop()
+        if self._asking is None or self._running is None or self._running.get_loop() is not loop:
             return None
         number = self._asked
         body = pickle.dumps((request.prompt, dict(request.inputs), request.seed), pickle.HIGHEST_PROTOCOL)
-        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[str | None] = loop.create_future()
         self._waiting[number] = answered
+        patience = loop.call_later(WAIT, self._give_up)
         self._asking.write(_HEAD.pack(len(body), number) + body)
         try:
             return await answered
         finally:
+            patience.cancel()
             self._waiting.pop(number, None)
 
     async def close(self) -> None:
-        """End the other process.  What it still owes is answered here."""
+        """End the other process.  What it still owes is answered here; the next run begins anew."""
+        running, self._running, self._asked = self._running, None, 0
+        if running is not None:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    def _give_up(self) -> None:
+        """It hangs, or was stopped by somebody: it is ended and done without."""
         if self._running is not None:
             self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
 
     async def _run(self) -> None:
         """Start the other process, read what it answers once it is ready, and see it to its end."""
@@ -68,24 +79,29 @@ class Beside:
             return  # a system that allows no processes
         assert process.stdin is not None
         assert process.stdout is not None
+        ended = False
         try:
-            await process.stdout.readexactly(len(READY))
-            self._asking = process.stdin
-            await self._read(process.stdout)
+            if await process.stdout.readexactly(len(READY)) == READY:
+                self._asking = process.stdin
+                await self._read(process.stdout)
         except (asyncio.IncompleteReadError, OSError):
-            pass  # it has ended
+            ended = True
         finally:
             self._asking = None
             for answered in self._waiting.values():
                 if not answered.done():
                     answered.set_result(None)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            if not ended:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
             await process.wait()
 
     async def _read(self, answers: asyncio.StreamReader) -> None:
+        """Hand out what comes back, until it ends or makes no sense."""
         while True:
             size, number = _HEAD.unpack(await answers.readexactly(_HEAD.size))
+            if size > MOST:
+                return
             text = (await answers.readexactly(size)).decode()
             answered = self._waiting.get(number)
             if answered is not None and not answered.done():
@@ -118,4 +134,6 @@ def serve(asked: BinaryIO, answers: BinaryIO) -> None:
 if __name__ == "__main__":
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, signal.SIG_IGN)  # the run decides when it ends: its input ends with it
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    with os.fdopen(os.dup(1), "wb") as output:
+        os.dup2(2, 1)  # what anything prints is no answer
+        serve(sys.stdin.buffer, output)

@@ -80,8 +80,10 @@ class Story:
     whole: int  # how many items there are according to an earlier part; 0 where none says so
 
 
-def case_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source], own: str, about: str) -> fields.Case:
-    """What is looked at for the subject `own`.
+def case_of(
+    draft: Draft, inputs: Inputs, role: known.Role, works: tuple[str, ...], sources: Sequence[Source], own: str, about: str
+) -> fields.Case:
+    """What is looked at for the subject `own`; `works` are the fields of the author and those near.
 
     Who does not own a subject looks at what its owner looks at, as far as the task's words or earlier results tell.
     """
@@ -93,26 +95,26 @@ def case_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[So
         return named
     if own in role.subjects:
         return topics.best_case((work.name,), own)
-    works = topics.homes(*colleagues(inputs["organization"], role.title))
     told = topics.case_told(f"{task['description']} {task['background']}".lower(), work, works, own) if own == about else None
     seen = next((finding.flaw.case for one in sources if one.about(own) for finding in one.found[:1]), None)
     return told or seen or topics.best_case(works, own)
 
 
-def story_of(draft: Draft, inputs: Inputs, role: known.Role, sources: Sequence[Source]) -> Story:
+def story_of(draft: Draft, inputs: Inputs, role: known.Role, near: Sequence[str], sources: Sequence[Source]) -> Story:
     """The story of a text: of the flaw that the task names, else of one that an earlier part has counted, else of one that suits."""
     task = inputs["task"]
     title = str(task["title"])
     own, about = subjects_of(role, str(inputs["subtask"]["goal"]), title)
-    case = case_of(draft, inputs, role, sources, own, about)
-    served = topics.best_case(topics.homes(*colleagues(inputs["organization"], role.title)), about)
+    works = topics.homes(*near)
+    case = case_of(draft, inputs, role, works, sources, own, about)
+    served = topics.best_case(works, about)
     place = about if own == about or case.items == served.items else own
     today = wording.parse_date(inputs["date"]) or _START
     setting = Setting.of(f"{inputs['organization']['name']}:{place}", title, today, str(task["background"] or ""))
     counted = {finding.flaw.problem: finding for one in reversed(sources) if one.part for finding in one.found if finding.flaw.case is case}
     whole = next((finding.total for finding in counted.values() if finding.total), 0)
     ranked = topics.ranked(draft.random, case.problems, case.texts, own, about, other_subjects(role, own), spread=1.4)
-    ranked.sort(key=lambda problem: topics.foreign(case, problem, f"{own} {about}"))
+    ranked.sort(key=topics.foreign(case, own, about).__contains__)
     asked = [flaw.problem for flaw in fields.flaws_in(f"{task['description']} {task['background']}") if flaw.case is case]
     inherits = draft.random.random() < _INHERITED
     first = [*asked[:1], *(list(counted)[-1:] if inherits else ()), *ranked][0]
@@ -141,8 +143,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     salt = crc32(str(author["name"]).encode()) + today.isocalendar().week  # the same author words it otherwise the week after
     draft = Draft(dice.words, {}, once=_ONCE, spare=_SPARE, salt=salt)
     sources = [source(raw) for raw in inputs["dependencies"]]
-    story = story_of(draft, inputs, role, sources)
     near = colleagues(inputs["organization"], role.title)
+    story = story_of(draft, inputs, role, near, sources)
     others = payloads.others_of(sources, str(author["name"]), near, story.own, story.about)
     artifact = choose_artifact(draft, role.artifacts, str(subtask["activity"]), meeting=bool(others))
     kind = kind_of(artifact)

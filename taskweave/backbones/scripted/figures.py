@@ -60,7 +60,8 @@ def figures(
         k2 = min(second.count if second else count(setting, case, other.flaw), max(1, k - 1), n - k)
     n_then = world.total(setting.place, case, setting.period - 1)
     k_then, k2_then = (min(count(setting, case, known.flaw, before=1), n_then - 2) if known else 0 for known in (problem, other))
-    slots = _counts(n, k, k2, target(k, problem.flaw)) | _history(n, k, n_then, k_then) | _samples(setting.task, n, k)
+    slots = _counts(n, k, k2, target(k, problem.flaw)) | _history(n, k, n_then, k_then)
+    slots.update(_samples(setting.task, n, k))
     if k2:
         slots |= _second(n, k, k2, k2_then)
     for name, metric in zip(("m", "o"), metrics, strict=False):
@@ -134,7 +135,8 @@ def _history(n: int, k: int, n_then: int, k_then: int) -> dict[str, str]:
     }
 
 
-def _samples(task: str, n: int, k: int) -> dict[str, str]:
+@lru_cache(maxsize=2048)
+def _samples(task: str, n: int, k: int) -> Mapping[str, str]:
     """What was tried out on a few items: by two people (`s1`, `s2`), and after a change (`sa`), which helped four times out of five.
 
     All texts of a task speak of the same trial.

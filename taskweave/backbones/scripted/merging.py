@@ -91,15 +91,15 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
 
     def begin(attempt: int) -> None:
         """The pieces of the text: the tighter, the more parts there are, the longer the form is, and the more often it was tried."""
-        level = start + attempt
+        level = start + 2 * attempt
         if level > 1:
             draft.know(tight="yes")
-        product = products.say_products(draft, case, description, title, most=2 if attempt < 4 else 1) if case and attempt < 9 else ""
+        product = products.say_products(draft, case, description, title, most=2 if level < 3 else 1) if case and attempt < 6 else ""
         draft.know(
             head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
             head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
             product=product,
-            kept_line=products.say_condition(draft, constraint) if attempt < 5 else "",
+            kept_line=products.say_condition(draft, constraint) if attempt < 4 else "",
             decision_line=draft.say("decision" if lead else "decision_bare"),
             used=_used(draft, references, lead, about, product, brief=level > 1),
             joint=_joint(draft, parts, lead, brief=level > 6),

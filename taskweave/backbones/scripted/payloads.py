@@ -41,8 +41,8 @@ def asked(goal: str, own: str, about: str, activity: str) -> str:
 
 def others_of(sources: Sequence[Source], author: str, near: Collection[str], *subjects: str) -> list[tuple[str, str]]:
     """Those known by name, with their roles, who wrote on one of the subjects, then those of a role `near` that of the author."""
-    close = [one for one in sources if one.part or one.about(*subjects)]
-    ordered = [*close, *(one for one in sources if one not in close and one.slots["dep_role"] in near)]
+    ranks = [0 if one.part or one.about(*subjects) else 1 if one.slots["dep_role"] in near else 2 for one in sources]
+    ordered = [one for wanted in (0, 1) for one, rank in zip(sources, ranks, strict=True) if rank == wanted]
     roles = {one.slots["dep_author"]: one.slots["dep_role"] for one in reversed(ordered)}
     return [(name, roles[name]) for name in wording.unique(one.slots["dep_author"] for one in ordered) if name and name != author]
 

@@ -88,6 +88,15 @@ def compared(draft: Draft, before: Finding) -> dict[str, str]:
     }
 
 
+def _own(draft: Draft, one: Source) -> str:
+    """How rules end that tell of a result of the author's own: who writes says 'I', except in minutes."""
+    return "_own" if one.slots["dep_author"] == draft.slots["author"] and "third" not in draft.slots else ""
+
+
+def _named(draft: Draft, one: Source) -> str:
+    return f"my own '{one.slots['dep']}'" if _own(draft, one) else named(one.slots)
+
+
 def at_odds(draft: Draft, than: str) -> bool:
     """Whether a text says that the share went the other way since a day later than that of an earlier result."""
     return not draft.slots["trend"].startswith(than)
@@ -105,26 +114,27 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
         lead, finding = before
         same = f"{wording.number(finding.count)} {wording.number(finding.total)}" == f"{slots['k']} {slots['n']}"
         told = {**lead.slots, **compared(draft, finding)}
-        builds = local(draft, "basis_same" if same else "basis_then", told)
+        own = _own(draft, lead)
+        builds = local(draft, f"basis_{'same' if same else 'then'}{own}", told)
         if not same and at_odds(draft, told["than"]):
-            draft.know(builds_than=builds, builds_older=local(draft, "basis_older", told))
+            draft.know(builds_than=builds, builds_older=local(draft, f"basis_older{own}", told))
     else:  # what a colleague has counted for the same task, or of the same things
         for one in sorted(near, key=lambda one: not one.part):
             other = next((finding for finding in one.found if finding.flaw.problem is not problem), None)
             if other is not None and (one.part or other.items == slots["items"]):
                 lead = one
                 rule = "basis_other" if other.items == slots["items"] else "basis_told"
-                builds = local(draft, rule, {**one.slots, "told": other.told})
+                builds = local(draft, f"{rule}{_own(draft, one)}", {**one.slots, "told": other.told})
                 break
     if not builds and "evidence" in slots:
         builds = draft.say("evidence_line")
     rest = [one for one in near if one is not lead]
     if rest:
-        near_by = local(draft, "basis_near", {"named": wording.join([named(one.slots) for one in rest[:2]])})
-        brief = local(draft, "basis_near", {"named": named(rest[0].slots)})
+        near_by = local(draft, "basis_near", {"named": wording.join([_named(draft, one) for one in rest[:2]])})
+        brief = local(draft, "basis_near", {"named": _named(draft, rest[0])})
     elif lead is None and sources:
-        near_by = brief = local(draft, "basis_far", {"named": named(sources[0].slots)})
+        near_by = brief = local(draft, "basis_far", {"named": _named(draft, sources[0])})
     else:
         near_by = brief = ""
-    last = local(draft, "basis_near", {"named": named(lead.slots)}) if lead else brief
+    last = local(draft, "basis_near", {"named": _named(draft, lead)}) if lead else brief
     draft.know(builds=builds, sources_all=near_by, sources_brief=brief if lead is None else "", sources_last=last)

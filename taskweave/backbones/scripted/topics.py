@@ -177,9 +177,10 @@ def case_told(low: str, work: Field, works: tuple[str, ...], subject: str) -> Ca
 
 
 @lru_cache(maxsize=8192)
-def foreign(case: Case, problem: Problem, subjects: str) -> bool:
-    """Whether a problem speaks of what other subjects call the case for, such as certificates where thresholds are looked at."""
-    return bool(stems(problem.text) & (stems(" ".join(sorted(case.calls))) - stems(subjects) - stems(case.items)))
+def foreign(case: Case, *subjects: str) -> frozenset[Problem]:
+    """The problems that speak of what other subjects call the case for, such as certificates where thresholds are looked at."""
+    others = stems(" ".join(sorted(case.calls))) - stems(case.items) - _stems_of_all(subjects)
+    return frozenset(problem for problem in case.problems if stems(problem.text) & others)
 
 
 @lru_cache(maxsize=1024)
