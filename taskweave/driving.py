@@ -6,6 +6,7 @@ Entry points: those four, for the command line and for Python alike.  Everything
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,8 +14,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import interrupts
+from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
-from taskweave.errors import BackboneOut, BadInput, BudgetReached, Divergence, Interrupted, RunRefused, Stopped
+from taskweave.errors import BackboneOut, BadInput, BudgetReached, DiskFull, Divergence, Interrupted, RunRefused, Stopped
 from taskweave.given import checked, checked_backbone, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
@@ -222,6 +224,8 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
                 observe=observe,
                 interrupted=interrupts.heard,
             )
+        except DiskFull as full:
+            return _without_room(folder, full)
         finally:
             # Its connections belong to this loop, which ends here.
             if (close := getattr(backbone, "close", None)) is not None:
@@ -231,6 +235,16 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
         return asyncio.run(driven())
 
     return _in_thread(work, stop=lambda: inbox.control("stop")) if _in_a_loop() else work()
+
+
+def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
+    """The disk was full where no engine could say so, before it began or after it had ended: said here, where there is room for that."""
+    with contextlib.suppress(DiskFull), Journal(folder.journal_path, create=False) as journal:
+        journal.begin_session()
+        journal.write_stop("disk", str(full))
+    with JournalReader(folder.journal_path) as reader:
+        weeks = reader.weeks()
+    return Outcome(stop="disk", cause=str(full), week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=0)
 
 
 def _in_a_loop() -> bool:

@@ -19,6 +19,7 @@ import pytest
 import taskweave as tw
 from taskweave import driving
 from taskweave.backbones.scripted import Scripted
+from taskweave.errors import DiskFull
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, TABLES
 from taskweave.records import Completion, Request
@@ -132,6 +133,24 @@ def test_a_full_disk_under_run_db_stops_the_run_and_leaves_it_to_be_resumed(monk
     assert (now.state, now.finished) == ("disk", False)
     assert "run.db: the disk is full" in now.cause
     assert run.resume().digest() == tw.simulate("tiny", until="week:8", out="room").digest()
+
+
+def test_a_disk_that_is_full_before_anything_is_asked_stops_the_run_likewise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(path: Path) -> Pool:
+        raise DiskFull(f"{path}: the disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(Pool, "create", no_room)
+        run = tw.simulate("tiny", until="week:1", out="full")
+    assert run.outcome is not None
+    assert (run.outcome.stop, run.outcome.week, run.status().state) == ("disk", 0, "disk")
+    assert run.resume().finished
+    with monkeypatch.context() as full:
+        full.setattr(Pool, "create", no_room)
+        again = run.resume(until="week:2")
+    assert again.outcome is not None
+    assert (again.outcome.stop, again.outcome.week, again.status().state) == ("disk", 1, "disk")
+    assert again.resume().finished
 
 
 def test_simulate_gives_a_run_that_is_finished(run: tw.Run) -> None:
