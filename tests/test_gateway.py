@@ -194,11 +194,9 @@ def test_a_provider_that_asks_to_wait_beyond_patience_is_an_outage(tmp_path: Pat
     def trouble(request: Request) -> None:
         raise Transient("429 come back tomorrow", retry_after=86_400)
 
-    began = time.monotonic()
     engine = run(tmp_path, Answers(trouble=trouble), [("w", (0, 0))], patience=0.2)
     assert engine.stop == "outage"
     assert "come back tomorrow" in engine.cause
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("answer", ["a text", None])
