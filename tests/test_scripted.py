@@ -624,14 +624,17 @@ def test_figures_in_one_deliverable_agree() -> None:
             assert round(100 * int(part) / int(whole)) == int(percent)
 
 
-def test_a_merge_joins_its_partials_and_names_what_they_used() -> None:
+def test_a_merge_joins_its_partials_and_names_what_they_used_on_its_subject() -> None:
+    near = {**DEPENDENCY, "id": "t/9", "author": "Zoe Hahn", "title": "Churn cohort table: result", "excerpt": "It was closed in January."}
+    far = {**DEPENDENCY, "id": "t/8", "author": "Mia Holt", "title": "Webhook retry queue: result", "excerpt": "It was closed in January."}
     for seed in range(40):
-        content = ask("merge", seed)["content"]
+        content = ask("merge", seed, references=[near, far])["content"]
         assert 78 <= wording.words(content) <= 215
         assert "Ines Roux" in content
         assert "Tomasz Vale" in content
         assert "Zoe Hahn" in content
-        assert "Webhook retry queue: result" in content
+        assert "Churn cohort table: result" in content
+        assert "Mia Holt" not in content, "what the pool found and bears on nothing here is not worth a line"
 
 
 def part(author: str, title: str, excerpt: str, **changes: str) -> dict[str, str]:
@@ -1090,7 +1093,8 @@ def test_parts_that_only_agree_share_a_clause() -> None:
     for seed in range(20):
         text = merged(seed, partials=[PARTS[1], *same])
         assert len([line for line in text.split("\n") if line.startswith(("- ", "- [x]")) and "Bo Lind" in line]) <= 1
-        assert re.search(r"Ada Berg, Bo Lind and Cy Hart", text), text
+        assert re.search(r"Tomasz Vale, Ada Berg and Bo Lind", text), text
+        assert not re.search(r"(?:Confirmed by|same count with|came to the same) [^.]*Cy Hart", text), "who closes it confirms no own count"
 
 
 # ---------------------------------------------------------------- closing

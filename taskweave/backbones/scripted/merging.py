@@ -203,7 +203,7 @@ def _know_lines(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Findi
     proposed = [draft.slots.get("do1", "")]
     said: set[str] = set()  # what else has been told by an earlier line
     lines: list[str] = []
-    speaking: set[str] = set()
+    speaking = {one.slots["dep_author"] for one in (*(lead[:1] if lead else ()), *parts[-1:])}  # nobody confirms the own count
     agreeing: list[str] = []
     for part in parts:
         fresh = next((finding for finding in part.found if finding.flaw.problem not in told), None)
@@ -297,7 +297,7 @@ def _joint(draft: Draft, parts: Sequence[Source], lead: tuple[Source, Finding] |
 
 
 def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Finding] | None, about: str, product: str, brief: bool) -> str:
-    """The results of other tasks: their figure for the same fault, else those on the same subject, else one for comparison."""
+    """The results of other tasks: their figure for the same fault, and those on the same subject."""
     if not references:
         return ""
     said = ""
@@ -308,9 +308,7 @@ def _used(draft: Draft, references: Sequence[Source], lead: tuple[Source, Findin
         older = draft.slots["trend"] in product and at_odds(draft, slots["than"])
         said = local(draft, "used_older" if older else "used_then", slots)
         near.remove(reference)
-    if said and (brief or not near):
+    if not near or (said and brief):  # what the pool found and bears on nothing here is not worth a line
         return said
-    if not near:
-        return local(draft, "used_far", {"named": named(references[0].slots)})
     others = [named(other.slots) for other in near[: 1 if brief or said else 2]]
     return f"{said} {local(draft, 'used_near', {'named': wording.join(others)})}"

@@ -132,9 +132,7 @@ def know_sources(draft: Draft, sources: Sequence[Source], problem: fields.Proble
     if rest:
         near_by = local(draft, "basis_near", {"named": wording.join([_named(draft, one) for one in rest[:2]])})
         brief = local(draft, "basis_near", {"named": _named(draft, rest[0])})
-    elif lead is None and sources:
-        near_by = brief = local(draft, "basis_far", {"named": _named(draft, sources[0])})
-    else:
+    else:  # what the pool found and bears on nothing here is not worth a line
         near_by = brief = ""
     last = local(draft, "basis_near", {"named": _named(draft, lead)}) if lead else brief
     draft.know(builds=builds, sources_all=near_by, sources_brief=brief if lead is None else "", sources_last=last)
