@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from urllib.parse import urlsplit
 
 import pytest
+
+# Whoever starts the tests in the background may have signals ignored; what is tested is how a run hears them.
+for _number in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -37,7 +37,8 @@ def early(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         text = await told(self, request)
         if text is not None:
             answered.append(self._asked)
-        elif self._running is not None and not self._running.done():
+        end = time.monotonic() + 60
+        while self._asking is None and self._running is not None and not self._running.done() and time.monotonic() < end:
             await asyncio.sleep(0.01)  # a run as short as a test's would be over before the other process is ready
         return text
 

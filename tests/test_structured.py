@@ -205,7 +205,7 @@ def test_no_beginning_of_an_answer_passes_for_the_whole(length: int) -> None:
 def test_what_is_json_is_read_as_it_is(value: dict[str, Any]) -> None:
     if "\\u0000" in (text := json.dumps(value)) or "\\ud" in text:
         return
-    assert read_json(Completion(text=f"```json\n{text}\n```"), 50) == (value, False)
+    assert read_json(Completion(text=f"```json\n{text}\n```"), 50) == (value, "")
 
 
 def test_a_value_that_code_changed_is_a_repaired_one() -> None:
@@ -246,3 +246,22 @@ def test_the_logical_request_tells_apart_all_that_an_outcome_depends_on_and_noth
     ]
     assert {changed.logical() for changed in same} == {request.logical()}
     assert request.logical(request.text_digests()) == request.logical()
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "said"),
+    [
+        ('{"plan":"a"}', "a", ""),
+        ('Here it is: {"plan":"a"} as asked', "a", ""),
+        ('[{"plan":"a"},{"plan":"b"}]', "a", "of several JSON objects the first was taken"),
+        ('{"plan":"a"}\nNo wait:\n{"plan":"b"}', "a", "of several JSON objects the first was taken"),
+        ('{"plan":"a",}', "a", "the JSON was malformed and could be repaired"),
+    ],
+)
+def test_an_answer_of_which_a_part_is_left_out_says_so(text: str, found: str, said: str) -> None:
+    assert read_json(Completion(text=text), 9) == ({"plan": found}, said)
+
+
+def test_a_list_that_does_not_end_was_cut_off() -> None:
+    with pytest.raises(Unusable, match="stops before it is complete"):
+        read_json(Completion(text='[[{"plan":"x"}'), 9)

@@ -36,6 +36,6 @@ def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
 def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.netloc.endswith(":") and parts.port != 0
     except ValueError:  # a port that is none
         return False

@@ -105,7 +105,7 @@ async def ask(ctx: Asker, request: Request, parse: Callable[[Json], T], fallback
             calls.append(_row(ctx, asked, completion, fallback=last, reason=reasons[-1]))
             asked = _again(request, completion, reasons[-1])
             continue
-        reason = reasons[-1] if reasons else "the JSON was malformed and could be repaired" if repaired else ""
+        reason = reasons[-1] if reasons else repaired
         calls.append(_row(ctx, asked, completion, fallback=False, reason="" if reasons else reason))
         quality: Quality = "repaired" if reason else "ok"
         return Answered(value=value, quality=quality, reason=reason, calls=tuple(calls), origin=origin_of(request.backbone))
@@ -158,8 +158,8 @@ def compact(trouble: ValueError) -> str:
 
 
 # ---------------------------------------------------------------- from text to JSON
-def read_json(completion: Completion, max_tokens: int) -> tuple[Json, bool]:
-    """The JSON object in an answer, and whether it had to be repaired.
+def read_json(completion: Completion, max_tokens: int) -> tuple[Json, str]:
+    """The JSON object in an answer, and what had to be repaired or left out for it ('' where nothing had).
 
     Thinking before it, a code fence or prose around it are passed over.  Raises Unusable for a refusal, an empty answer, one that
     was cut off (whatever it still holds would be a silently shorter list), and text without an object.
@@ -176,20 +176,25 @@ def read_json(completion: Completion, max_tokens: int) -> tuple[Json, bool]:
         raise Unusable("the answer is empty")
     text = completion.text.strip()
     try:
-        return _object(text), False
+        return _object(text), ""
     except (ValueError, RecursionError):
         return _object_within(text.rpartition("</think>")[2])
 
 
-def _object_within(text: str) -> tuple[Json, bool]:
+def _object_within(text: str) -> tuple[Json, str]:
     """The object that begins at the first brace."""
-    start = text.find("{")
-    if start < 0 or "<think>" in text[:start]:
+    before, brace, text = text.partition("{")
+    if not brace or "<think>" in before:
         raise Unusable("there is no JSON object in the answer")
-    text = text[start:]
+    text = brace + text
     try:
         _, end = _DECODER.raw_decode(text)
-        return _object(text[:end]), False
+        found, rest = _object(text[:end]), text[end:]
+        if before.count("[") > rest.count("]"):
+            raise Unusable("the JSON stops before it is complete")
+        return found, "of several JSON objects the first was taken" if _ANOTHER.search(rest) else ""
+    except Unusable:
+        raise
     except (ValueError, RecursionError):
         text = text[: text.rfind("}") + 1]
     if _is_open(text):
@@ -197,9 +202,12 @@ def _object_within(text: str) -> tuple[Json, bool]:
     import json_repair
 
     try:
-        return _checked(json_repair.loads(text)), True
+        return _checked(json_repair.loads(text)), "the JSON was malformed and could be repaired"
     except (ValueError, RecursionError):
         raise Unusable("the answer is not JSON") from None
+
+
+_ANOTHER = re.compile(r'\{\s*"')  # not: "I hope {this} helps"
 
 
 def _no_constant(name: str) -> NoReturn:

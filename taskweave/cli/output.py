@@ -25,6 +25,8 @@ _LINE = 2000
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _json_only = False
 
+MOST_WARNINGS = 10  # that are shown
+
 
 def json_only(asked: bool) -> None:
     """Whether stdout is to carry one JSON object and nothing else."""
@@ -100,9 +102,12 @@ def note(text: str) -> None:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """What was odd, but no reason not to answer: a line each on stderr."""
-    for warning in warnings:
+    """What was odd, but no reason not to answer: a line each on stderr, as far as anybody reads them."""
+    first, rest = (found := list(warnings))[:MOST_WARNINGS], len(found) - MOST_WARNINGS
+    for warning in first:
         note(f"warning: {warning}")
+    if rest > 0:
+        note(f"warning: … and {rest} more of these")
 
 
 def trouble(text: str, code: int) -> None:
