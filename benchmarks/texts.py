@@ -26,7 +26,12 @@ def report(pool: Pool, pairs: int, seed: int) -> list[tuple[str, str]]:
         if user and used and user["task"] != used["task"]:
             sources.setdefault(user["task"], {})[used["id"]] = (used["title"], names.get(used["agent"], ""))
     merged = [row for row in results.values() if row["subtask"] is None]
-    naming = naming_sources([Built(row["content"], tuple(sources.get(row["id"], {}).values())) for row in merged])
+    own: dict[str, set[str]] = {}
+    for row in results.values():
+        own.setdefault(row["task"], set()).add(names.get(row["agent"], ""))
+    naming = naming_sources(
+        [Built(row["content"], tuple(sources.get(row["id"], {}).values()), frozenset(own[row["task"]])) for row in merged]
+    )
     return [
         ("composite titles distinct, stripped of digits, dates, names", _share(distinct_titles(titles, names.values()))),
         (

@@ -154,16 +154,18 @@ def _percentile(values: Sequence[float], share: float = 0.95) -> float:
 
 # ---------------------------------------------------------------- naming what is used
 class Built(NamedTuple):
-    """A text, and title and author of everything it is built on."""
+    """A text, title and author of everything it is built on, and who wrote it or a part of it."""
 
     text: str
     sources: tuple[tuple[str, str], ...]  # (title, author's name)
+    own: frozenset[str] = frozenset()
 
 
 def naming_sources(texts: Sequence[Built]) -> Share:
     """How many of the texts that are built on something name at least one of it, by title or by author.
 
-    Case and white space do not matter; a name or title must stand as whole words.  Texts without sources are no part of it.
+    Case and white space do not matter; a name or title must stand as whole words.  Who wrote a text is named for that, and tells nothing
+    of a source.  Texts without sources are no part of it.
     """
     built = [text for text in texts if text.sources]
     return Share(sum(_names_any(text) for text in built), len(built))
@@ -171,7 +173,8 @@ def naming_sources(texts: Sequence[Built]) -> Share:
 
 def _names_any(built: Built) -> bool:
     text = _flat(built.text)
-    return any(name and f" {name} " in text for source in built.sources for name in [_flat(part).strip() for part in source])
+    names = [part for title, author in built.sources for part in (title, "" if author in built.own else author)]
+    return any(name and f" {name} " in text for name in [_flat(part).strip() for part in names])
 
 
 def _flat(text: str) -> str:

@@ -165,12 +165,22 @@ class _Reading:
         for user, used in sorted(edges):
             if user in later:
                 uses[user].append(used)
-        texts = [Built(self.merged[user]["content"], tuple(self._signed(used) for used in sources)) for user, sources in uses.items()]
+        own: dict[str, set[str]] = defaultdict(set)
+        for row in self.results:
+            own[row["task"]].add(self._name(row["agent"]))
+        texts = [
+            Built(merged["content"], tuple(self._signed(used) for used in uses[user]), frozenset(own[merged["task"]]))
+            for user, merged in self.merged.items()
+            if user in uses
+        ]
         return Share(len(uses), len(later)), naming_sources(texts)
 
     def _signed(self, result: str) -> tuple[str, str]:
         row = self.merged[result]
-        return row["title"], str(self.agents[row["agent"]]["name"]) if row["agent"] in self.agents else ""
+        return row["title"], self._name(row["agent"])
+
+    def _name(self, agent: str) -> str:
+        return str(self.agents[agent]["name"]) if agent in self.agents else ""
 
 
 def _quarter_of_id(task: str) -> int:
