@@ -77,7 +77,7 @@ def test_the_inverted_index_finds_what_comparing_all_pairs_finds() -> None:
     assert nearest_neighbours(texts).contained == brute_force(texts)[56]
 
 
-def test_three_thousand_texts_that_share_boilerplate_take_less_than_20_seconds() -> None:
+def test_three_thousand_texts_that_share_boilerplate_are_compared() -> None:
     rng = random.Random(7)
     words = [f"w{n}" for n in range(400)]
     texts = [(f"t{n // 5}", "this report was written for the weekly meeting " + " ".join(rng.choices(words, k=142))) for n in range(3_000)]
