@@ -69,6 +69,7 @@ def _measured_in(value: float, unit: str) -> str:
     return f"{value}{unit}" if str(unit).startswith("%") else f"{value} {unit}".rstrip()
 
 
+_OTHER_FILES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 _SETTING: tuple[type[nodes.Node], ...] = (nodes.Assign, nodes.AssignBlock, nodes.Macro, nodes.CallBlock)
 _ATTRIBUTE = re.compile(r"has no (?:attribute|element) '([^']+)'")
 _OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more, "measured_in": _measured_in}
@@ -86,7 +87,9 @@ class _Code(CodeGenerator):
     def _foreign(self, node: nodes.Node, frame: Frame) -> NoReturn:
         self.fail("a prompt stands alone, it cannot include, import or extend another file", node.lineno)
 
-    visit_Include = visit_Import = visit_FromImport = visit_Extends = _foreign  # noqa: N815 - the names that Jinja2 calls
+    def get_visitor(self, node: nodes.Node) -> Any:
+        """What compiles a node of this kind."""
+        return self._foreign if isinstance(node, _OTHER_FILES) else super().get_visitor(node)
 
 
 class _Templates(Environment):

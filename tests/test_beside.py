@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -48,6 +49,20 @@ def early(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return answered
 
 
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The processes that asyncio starts."""
+    made: list[Any] = []
+    start = asyncio.create_subprocess_exec
+
+    async def started(*words: Any, **more: Any) -> Any:
+        made.append(await start(*words, **more))
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+    return made
+
+
 def test_a_run_is_the_same_wherever_its_answers_are_written(tmp_path: Path, early: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     helped = simulated(tmp_path / "helped", "tiny", until="week:6")
     assert len(early) > 50
@@ -58,15 +73,9 @@ def test_a_run_is_the_same_wherever_its_answers_are_written(tmp_path: Path, earl
     assert helped.digest() == alone.digest()
 
 
-def test_a_process_that_is_killed_is_done_without(tmp_path: Path, early: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-    start = asyncio.create_subprocess_exec
-
-    async def started(*words: Any, **more: Any) -> Any:
-        made.append(await start(*words, **more))
-        return made[-1]
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+def test_a_process_that_is_killed_is_done_without(
+    tmp_path: Path, early: list[int], made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = beside.Beside.answer
 
     async def answer(self: beside.Beside, request: Request) -> str | None:
@@ -171,15 +180,7 @@ def test_one_backbone_can_answer_several_runs(early: list[int]) -> None:
     asyncio.run(asked())
 
 
-def test_a_process_that_hangs_is_given_up(early: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-    start = asyncio.create_subprocess_exec
-
-    async def started(*words: Any, **more: Any) -> Any:
-        made.append(await start(*words, **more))
-        return made[-1]
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+def test_a_process_that_hangs_is_given_up(early: list[int], made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beside, "WAIT", 0.3)
     scripted = Scripted()
     good = BOOK.request("merge", INPUTS["merge"], schema=None, backbone="scripted")
@@ -228,3 +229,9 @@ def test_two_threads_may_begin_runs_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         for run in threads.map(lambda n: simulated(tmp_path / str(n), until="week:1"), range(4)):
             assert run.digest()
+
+
+def test_a_bug_in_the_other_process_ends_it() -> None:
+    broken = io.BytesIO(beside._HEAD.pack(3, 1) + b"???")
+    with pytest.raises(pickle.UnpicklingError):
+        beside.serve(broken, io.BytesIO())

@@ -39,12 +39,17 @@ def is_json_only() -> bool:
     return _json_only
 
 
+def _nowhere() -> TextIO:
+    """A stream that takes everything, open as long as the process."""
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
 def tolerant_streams() -> None:
     """A terminal that cannot show a character shows another one; text never ends a run."""
     if sys.stderr is None:  # closed by whoever started us
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+        sys.stderr = _nowhere()
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+        sys.stdout = _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -8,7 +8,7 @@ Which promise resolves when in wall-clock time is the engine's business and is n
 from __future__ import annotations
 
 import simpy
-from simpy.events import Event
+from simpy.events import Event, EventPriority
 
 from taskweave.engine.promises import Promise
 
@@ -27,7 +27,7 @@ class _Phase(Event):
     def __init__(self, env: simpy.Environment, phase: int) -> None:
         super().__init__(env)
         self._ok, self._value = True, None
-        env.schedule(self, phase, 0)  # type: ignore[arg-type]  # SimPy types priorities as its own two
+        env.schedule(self, EventPriority(phase), 0)
 
 
 class _Environment(simpy.Environment):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import signal
 import threading
@@ -378,14 +379,14 @@ class Engine:
         and what is ignored (by nohup, or for a job in the background) stays ignored.
         """
         loop, taken = asyncio.get_running_loop(), []
-        if threading.current_thread() is threading.main_thread():
+        # Elsewhere loops hear no signals, and in another thread nobody does.
+        if os.name == "posix" and threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 before = signal.getsignal(number)
                 if before is signal.SIG_IGN:
                     continue
-                with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # a loop or platform without them
-                    loop.add_signal_handler(number, self._hung_up if number == getattr(signal, "SIGHUP", None) else self._interrupted)
-                    taken.append((number, before))
+                loop.add_signal_handler(number, self._hung_up if number == signal.SIGHUP else self._interrupted)
+                taken.append((number, before))
         try:
             yield
         finally:

@@ -190,4 +190,5 @@ class Organization(Value):
             return NotImplemented
         return self.model_dump(exclude={"given"}) == other.model_dump(exclude={"given"})
 
-    __hash__ = None  # type: ignore[assignment]  # pydantic would make one of all fields, and dicts have none
+    def __hash__(self) -> int:
+        raise TypeError("an organization has no hash: it holds dicts")  # pydantic would make one of all fields

@@ -34,7 +34,8 @@ class PoolTable(SQLModel, registry=registry()):
         __table__: ClassVar[Table]  # SQLModel sets it and does not say so
 
     @declared_attr.directive
-    def __tablename__(cls) -> str:  # noqa: N805  (SQLAlchemy hands in the class)
+    @classmethod
+    def __tablename__(cls) -> str:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 

@@ -222,7 +222,7 @@ def list_runs(pattern: str | None = None) -> list[Path]:
         return sorted(p for p in root.glob(rest) if (p / CONFIG).is_file() and not p.name.startswith("."))
     except OSError:
         return []
-    except (ValueError, NotImplementedError) as error:
+    except ValueError as error:
         raise BadInput(f"{pattern!r}: is no pattern of folders ({error}). Name for example 'runs/company*'.") from error
 
 

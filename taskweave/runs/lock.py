@@ -15,15 +15,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from shlex import quote
+from types import ModuleType
 
 from taskweave.errors import RunRefused
 
+fcntl: ModuleType | None  # asked for before each use
 try:
-    import fcntl
+    fcntl = import_module("fcntl")
 except ImportError:  # Windows has no flock
-    fcntl = None  # type: ignore[assignment]  # asked for before each use
+    fcntl = None
 
 LOCK = "lock"
 MARK = "lock.held"  # stands for the flock where there is none

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
+from taskweave.errors import BadInput
 from taskweave.records import Request
 
 AFTER = 60  # so many answers make a run long enough for the other process's start to pay
@@ -37,7 +38,7 @@ class Beside:
     async def answer(self, request: Request) -> str | None:
         """The answer's JSON text from the other process; None while there is none, and for a request that it cannot answer."""
         self._asked += 1
-        if self._asked == AFTER and _cores() > 1:
+        if self._asked == AFTER and os.name == "posix" and _cores() > 1:
             self._running = asyncio.create_task(self._run())
         loop = asyncio.get_running_loop()
         if self._asking is None or self._running is None or self._running.get_loop() is not loop:
@@ -75,8 +76,8 @@ class Beside:
                 sys.executable, "-P", "-m", __name__, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": paths},
             )  # fmt: skip
-        except (OSError, ValueError, NotImplementedError):
-            return  # a system that allows no processes
+        except OSError:  # the system allows no more processes
+            return
         assert process.stdin is not None
         assert process.stdout is not None
         ended = False
@@ -125,7 +126,7 @@ def serve(asked: BinaryIO, answers: BinaryIO) -> None:
         size, number = _HEAD.unpack(head)
         try:
             text = scripted.text(*pickle.loads(asked.read(size))).encode()
-        except Exception:  # noqa: BLE001  (whoever asked answers it itself, and sees what is wrong)
+        except BadInput:  # whoever asked answers it itself, and says what is wrong; a bug ends this process, and shows there
             text = b""
         answers.write(_HEAD.pack(len(text), number) + text)
         answers.flush()
