@@ -5,7 +5,6 @@ Entry point: `register`.  What they do is in `taskweave.driving`; here they are 
 
 from __future__ import annotations
 
-import gc
 import math
 from enum import StrEnum
 from pathlib import Path
@@ -100,7 +99,6 @@ def run(
     place = out if out is not None else default_path(organization.resolved.slug, seed)
     if not place.exists():  # else it is another run's, and refused
         interrupts.name(lambda: interrupts.found([str(place)]))
-    seldom_collect()
     folder, answering = begin(
         organization,
         out=place,
@@ -145,7 +143,6 @@ def resume(
     from taskweave.runs import Inbox, RunFolder
 
     folder = RunFolder.open(run)
-    seldom_collect()
     with Watch(Inbox(folder.inbox)) as watch:
         folder, outcome = driving.resume(folder, until=until, base_url=base_url, limit=limit, patience=patience, observe=watch.see)
     conclude(folder, outcome)
@@ -172,12 +169,6 @@ def prompt(
     output.line(f"# {shown.site}: {shown.tokens} tokens")
     for message in shown.messages:
         output.line(f"\n--- {message.role}\n{message.text}")
-
-
-def seldom_collect() -> None:
-    """A run makes many objects and hardly a cycle: looking for cycles less often takes a twentieth off its time."""
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
 
 
 def tags(given: list[str]) -> dict[str, str]:
