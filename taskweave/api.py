@@ -117,13 +117,20 @@ class Run:
         base_url: str | None = None,
         limit: int | None = None,
         patience: float | None = None,
+        max_fallback: float | None = None,
         observe: Callable[[Progress], None] | None = None,
     ) -> Run:
         """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again.
 
         A run that was begun with a backbone object goes on with one of the same name: `backbone`.
         """
-        changes: dict[str, Any] = {"until": until, "base_url": base_url, "limit": limit, "patience": patience}
+        changes: dict[str, Any] = {
+            "until": until,
+            "base_url": base_url,
+            "limit": limit,
+            "patience": patience,
+            "max_fallback": max_fallback,
+        }
         return Run(*driving.resume(self.folder, backbone=backbone, observe=observe, **changes))
 
     def inject(self, incidents: str | Path, *, at: str | None = None) -> list[str]:
@@ -298,11 +305,17 @@ def simulate(
     limit: int = 16,
     patience: float = 600.0,
     tags: Mapping[str, str] | None = None,
+    style: Literal["full", "compact"] | None = None,
+    routing: str | Path | None = None,
+    max_fallback: float | None = None,
+    look: bool = True,
     observe: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
-    `until` is week:8, quarter, quarter:2, month:3, year or a date.  Works inside a running event loop.  After an interrupt the run that
+    `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
+    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `look=False` asks nothing of an
+    endpoint beforehand.  Works inside a running event loop.  After an interrupt the run that
     is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
     """
     loaded = org if isinstance(org, Organization) else Organization.load(org)
@@ -319,6 +332,10 @@ def simulate(
         limit=limit,
         patience=patience,
         tags={} if tags is None else tags,
+        style=style,
+        routing=Path(routing) if routing is not None else None,
+        max_fallback=max_fallback,
+        look=look,
     )
     return Run(folder, driving.drive(folder, answering, observe=observe))
 

@@ -90,9 +90,27 @@ def begin(
     patience: float,
     tags: Mapping[str, str],
     extra: Sequence[Mapping[str, Json]] = (),
+    style: Literal["full", "compact"] | None = None,
+    routing: Path | None = None,
+    max_fallback: float | None = None,
+    look: bool = True,
 ) -> tuple[RunFolder, Backbone]:
-    """Check everything that was given, then make the run's folder.  `extra` are incidents that come from no file."""
-    checked(seed=seed, until=until, limit=limit, patience=patience, assign=assign, base_url=base_url, tags=tags)
+    """Check everything that was given, then make the run's folder.
+
+    `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
+    which nothing is known whether it can do what the run needs.
+    """
+    checked(
+        seed=seed,
+        until=until,
+        limit=limit,
+        patience=patience,
+        assign=assign,
+        base_url=base_url,
+        tags=tags,
+        style=style,
+        max_fallback=max_fallback,
+    )
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
@@ -112,6 +130,8 @@ def begin(
         assign=assign,
         patience=patience,
         tags=dict(tags),
+        style=style or "full",
+        max_fallback=max_fallback,
         segments=(Segment(backbone=answering.name),),
     )
     folder = RunFolder.create(
@@ -133,13 +153,14 @@ def resume(
     base_url: str | None = None,
     limit: int | None = None,
     patience: float | None = None,
+    max_fallback: float | None = None,
     observe: Callable[[Progress], None] | None = None,
 ) -> tuple[RunFolder, Outcome]:
     """Continue a run; what is None stays as the run was told before.
 
     `backbone` is for a run that was begun with an object of one's own: one of the same name.  Raises RunRefused for another, or for none.
     """
-    given = {"until": until, "base_url": base_url, "limit": limit, "patience": patience}
+    given = {"until": until, "base_url": base_url, "limit": limit, "patience": patience, "max_fallback": max_fallback}
     changes = {key: value for key, value in given.items() if value is not None}
     checked(**changes)
     if until is not None:

@@ -18,7 +18,7 @@ _COPIES = "'taskweave new DIR' makes a folder with copies of the shipped prompts
 
 
 def checked(**given: Any) -> None:
-    """Raises BadInput for the first that cannot be used.  Known are seed, until, limit, patience, assign, base_url and tags."""
+    """Raises BadInput for the first that cannot be used.  `_RULES` has their names."""
     for name, value in given.items():
         fits, needed = _RULES[name]
         if not fits(value):
@@ -62,6 +62,10 @@ def _seconds(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
+def _share(value: Any) -> bool:
+    return value is None or (_seconds(value) and value <= 1)
+
+
 def _texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
 
@@ -73,5 +77,7 @@ _RULES = {
     "patience": (_seconds, "a number of seconds is needed, for example 600."),
     "assign": (lambda value: value in ("match", "model"), "who chooses the roles of subtasks is 'match' (code) or 'model'."),
     "base_url": (lambda value: value is None or isinstance(value, str), "a text is needed, for example 'http://localhost:8000/v1'."),
+    "style": (lambda value: value in (None, "full", "compact"), "the style of asking is 'full' or 'compact'."),
+    "max_fallback": (_share, "a share from 0 to 1 is needed, for example 0.2."),
     "tags": (_texts, "texts by texts are needed, for example {'study': 'pilot'}."),
 }

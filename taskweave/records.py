@@ -118,7 +118,8 @@ class Request:
     """What is asked of a backbone.  `seed` is set by the engine from (run seed, site, draw).
 
     `inputs` are the JSON values that the template saw, after cutting; `messages` are what it rendered.
-    `backbone` is the identity (kind and model) that the run records: never a URL or a key.
+    `backbone` is the identity (kind and model) that the run records: never a URL or a key.  `lowered` is by how many rungs below the
+    highest that the endpoint takes its form is to be asked for: 0, and more after an answer that was not in the form asked for.
     """
 
     prompt: str
@@ -129,6 +130,7 @@ class Request:
     sampling: Sampling
     backbone: str
     seed: int = 0
+    lowered: int = 0
 
     def logical(self, texts: Sequence[str] | None = None) -> str:
         """The part that an outcome depends on, in the form that is hashed into the journal's key.
@@ -136,15 +138,16 @@ class Request:
         Digests stand for the messages' texts and for the schema; `texts` are the former, where they are known already.
         """
         marks = texts if texts is not None else self.text_digests()
-        return canonical(
-            {
-                "backbone": self.backbone,
-                "messages": [[role, mark] for (role, _), mark in zip(self.messages, marks, strict=True)],
-                "sampling": [self.sampling.temperature, self.sampling.max_tokens],
-                "schema": self.schema_digest(),
-                "seed": self.seed,
-            }
-        )
+        asked: dict[str, Json] = {
+            "backbone": self.backbone,
+            "messages": [[role, mark] for (role, _), mark in zip(self.messages, marks, strict=True)],
+            "sampling": [self.sampling.temperature, self.sampling.max_tokens],
+            "schema": self.schema_digest(),
+            "seed": self.seed,
+        }
+        if self.lowered:
+            asked["lowered"] = self.lowered
+        return canonical(asked)
 
     def tokens(self) -> int:
         """Tokens of what is sent, by the rule of the house: the messages, and the schema that goes with them."""
@@ -176,7 +179,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completion:
-    """What a backbone answered.  Token counts are the provider's, or None where it reports no usage."""
+    """What a backbone answered.  Token counts are the provider's, or None where it reports no usage.
+
+    `model` and `fingerprint` are what it says served it; `rung` is the form in which the answer was asked for (json_schema, json_object,
+    plain; None: the highest that the request allows), `omitted` what of the request's sampling the endpoint did not take.
+    """
 
     text: str | None
     finish: str = "stop"
@@ -186,6 +193,8 @@ class Completion:
     cached_tokens: int | None = None
     model: str | None = None
     fingerprint: str | None = None
+    rung: str | None = None
+    omitted: tuple[str, ...] = ()
 
     def tokens(self, request: Request) -> tuple[int, int]:
         """Those of the prompt and of the answer: what the provider counted, else by the rule of the house."""

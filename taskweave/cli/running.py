@@ -30,6 +30,37 @@ class Assign(StrEnum):
     model = "model"
 
 
+class Style(StrEnum):
+    """How steps are asked."""
+
+    full = "full"
+    compact = "compact"
+
+
+def share(text: str) -> float:
+    """ "20%" or "0.2" -> 0.2."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        found = float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 1:
+        raise typer.BadParameter(f"{text!r} is no share; write for example 20% or 0.2.")
+    return found
+
+
+MaxFallback = Annotated[
+    float | None,
+    typer.Option(
+        "--max-fallback",
+        metavar="SHARE",
+        parser=share,
+        help="Stop, resumable, once more than this share of the answers had to be made by code, e.g. --max-fallback 20%.",
+        show_default=False,
+    ),
+]
+
+
 def finite(seconds: float | None) -> float | None:
     """A number of seconds that a clock can reach."""
     if seconds is not None and not math.isfinite(seconds):
@@ -78,6 +109,32 @@ def run(
         float,
         typer.Option("--patience", callback=finite, min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60."),
     ] = 600.0,
+    style: Annotated[
+        Style | None,
+        typer.Option(
+            "--style",
+            help="How steps are asked: full, or compact for weak models (small questions, one decision each). By default what suits the "
+            "backbone, e.g. --style compact.",
+            show_default=False,
+        ),
+    ] = None,
+    routing: Annotated[
+        Path | None,
+        typer.Option(
+            "--routing",
+            metavar="FILE",
+            help="Which backbone answers which tier, role or step, e.g. --routing cheap.yaml.",
+            show_default=False,
+        ),
+    ] = None,
+    max_fallback: MaxFallback = None,
+    look: Annotated[
+        bool,
+        typer.Option(
+            "--look/--no-look",
+            help="Whether an endpoint that was never probed is asked first whether it can do what is needed, e.g. --no-look.",
+        ),
+    ] = True,
     tag: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,6 +169,10 @@ def run(
         limit=limit,
         patience=patience,
         tags=tags(tag or []),
+        style=None if style is None else "compact" if style is Style.compact else "full",
+        routing=routing,
+        max_fallback=max_fallback,
+        look=look,
     )
     with Watch(Inbox(folder.inbox)) as watch:
         outcome = drive(folder, answering, observe=watch.see)
@@ -132,6 +193,7 @@ def resume(
             "--patience", callback=finite, min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False
         ),
     ] = None,
+    max_fallback: MaxFallback = None,
     as_json: AsJson = False,
 ) -> None:
     """Continue a run that ended early, or to a later horizon, e.g. [bold]taskweave resume company-a-1 --until year[/bold].
@@ -144,7 +206,9 @@ def resume(
 
     folder = RunFolder.open(run)
     with Watch(Inbox(folder.inbox)) as watch:
-        folder, outcome = driving.resume(folder, until=until, base_url=base_url, limit=limit, patience=patience, observe=watch.see)
+        folder, outcome = driving.resume(
+            folder, until=until, base_url=base_url, limit=limit, patience=patience, max_fallback=max_fallback, observe=watch.see
+        )
     conclude(folder, outcome)
 
 

@@ -21,7 +21,7 @@ from taskweave.records import Backbone, Completion, Json, Request, canonical
 
 MOST_DOUBLINGS = 60  # of the pause before a retry; beyond that it is at its longest, and no float holds 2 ** 1024
 LEAST_WAIT = 5.0  # seconds that an answer may take, however short the patience
-_FIELDS = ("text", "finish", "refusal", "prompt_tokens", "completion_tokens", "cached_tokens", "model", "fingerprint")
+_FIELDS = ("text", "finish", "refusal", "prompt_tokens", "completion_tokens", "cached_tokens", "model", "fingerprint", "rung", "omitted")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -319,7 +319,7 @@ def reserve(request: Request) -> int:
 
 def journaled(request: Request, completion: Completion, latency: float) -> Outcome:
     """A completion in the form that is journaled, with its tokens."""
-    fields: dict[str, Json] = {name: value for name in _FIELDS if (value := getattr(completion, name)) is not None}
+    fields: dict[str, Json] = {name: value for name in _FIELDS if (value := getattr(completion, name)) not in (None, ())}
     fields["latency"] = round(latency, 4)
     return Outcome(storable(fields), *completion.tokens(request))
 
@@ -334,4 +334,5 @@ def storable(value: Json) -> str:
 
 def completed(value: Json) -> tuple[Completion, float]:
     """A journaled completion and its latency in seconds."""
-    return Completion(**({"text": None} | {name: value[name] for name in _FIELDS if name in value})), float(value["latency"])
+    fields = {"text": None} | {name: value[name] for name in _FIELDS if name in value}
+    return Completion(**(fields | {"omitted": tuple(fields.get("omitted", ()))})), float(value["latency"])

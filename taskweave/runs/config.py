@@ -42,6 +42,9 @@ class RunConfig(BaseModel):
     limit: int = Field(default=16, ge=1)
     assign: Literal["match", "model"] = "match"
     patience: float = Field(default=600.0, ge=0, allow_inf_nan=False)
+    style: Literal["full", "compact"] = "full"
+    routing: str | None = None  # the file in the run folder
+    max_fallback: float | None = Field(default=None, ge=0, le=1)
     tags: dict[str, str] = Field(default_factory=dict)
     segments: tuple[Segment, ...] = Field(min_length=1, strict=False)
 

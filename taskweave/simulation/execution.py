@@ -113,7 +113,7 @@ def decompose(
     `eligible` are the agents by role that the delegator may assign to; `upstream` maps a short name to the id of another task and its
     title, or its index in the bundle.
     """
-    count = len(slot.roles)
+    count, owner = len(slot.roles), str(unit["id"]).rsplit("@", 1)[1]
     titles = list(dict.fromkeys(slot.roles)) if setting.assign == "match" else sorted(eligible, key=list(setting.org.roles).index)
 
     async def work(ctx: WorkContext, needs: Needs) -> Breakdown:
@@ -143,7 +143,7 @@ def decompose(
                 "activities": list(setting.org.activities),
             }
             schema = answers.decomposition(count, tuple(titles), tuple(offered), setting.org.activities, slot.hours, first=first)
-            return await setting.ask(ctx, "decompose", inputs, schema, read_subtasks, tuple)
+            return await setting.ask(ctx, "decompose", inputs, schema, read_subtasks, tuple, agent=owner)
 
         first = await ask_for(())
         found, calls, notes, quality = list(first.value[:count]), list(first.calls), list(first.notes), first.quality
@@ -304,6 +304,7 @@ def execute(
                 title=step.goal,
                 content=f"No usable text was returned for this subtask: {step.goal}.",
             ),
+            agent=agent,
         )
         artifact, note = nearest(answered.value.artifact, artifacts) if artifacts else (answered.value.artifact, None)
         own = {id for id, of in upstream if of == task}
@@ -374,6 +375,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
             answers.merged(),
             answers.Merged.model_validate,
             lambda: answers.Merged(title=spec.title, content="\n\n".join(f"{p.title}\n{p.content}" for p in partials)),
+            agent=agent,
         )
         return Deliverable(
             id=result,

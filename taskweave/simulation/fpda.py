@@ -32,6 +32,11 @@ class Scene:
     incidents: tuple[Json, ...] = ()
     readings: tuple[Json, ...] = ()
 
+    @property
+    def owner(self) -> str:
+        """The id of the agent whose unit it is."""
+        return str(self.unit["id"]).rsplit("@", 1)[1]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bundle:
@@ -49,7 +54,7 @@ def formulate(setting: Setting, scene: Scene, *, carried: Sequence[str]) -> Work
 
     Needs: parent, parent_diagnosis, bundle, last_plan, last_diagnosis (each may be None), requests (a list).
     """
-    owner = scene.unit["id"].rsplit("@", 1)[1]
+    owner = scene.owner
 
     async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Formulation]:
         objectives = [o.text for o in needs["bundle"].value.objectives if o.owner == owner] if needs["bundle"] else []
@@ -76,6 +81,7 @@ def formulate(setting: Setting, scene: Scene, *, carried: Sequence[str]) -> Work
             answers.formulation(),
             answers.Formulation.model_validate,
             lambda: answers.Formulation(plan=f"Go on with what was asked: {kept}", focus=(), risks=()),
+            agent=scene.owner,
         )
 
     return work
@@ -104,6 +110,7 @@ def partition(setting: Setting, scene: Scene, recipients: Sequence[str]) -> Work
             answers.partition(tuple(recipients), goals),
             answers.Partition.model_validate,
             lambda: answers.Partition(objectives=()),
+            agent=scene.owner,
         )
         return complete_objectives(setting, answered, recipients, plan.plan)
 
@@ -131,7 +138,7 @@ def complete_objectives(
 
 def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, carried: Sequence[str]) -> Work:
     """𝒯' of a week: exactly one composite task a slot.  Needs: plan, bundle (the parent's, or None), last (last week's Bundle, or None)."""
-    owner = scene.unit["id"].rsplit("@", 1)[1]
+    owner = scene.owner
 
     async def work(ctx: WorkContext, needs: Needs) -> Bundle:
         plan = needs["plan"].value
@@ -156,7 +163,7 @@ def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, car
                 "goals": setting.goals(),
             }
             schema = answers.week_partition(len(wanted), setting.org.activities, tuple(setting.org.goals))
-            return await setting.ask(ctx, "partition_week", inputs, schema, read_tasks, tuple)
+            return await setting.ask(ctx, "partition_week", inputs, schema, read_tasks, tuple, agent=owner)
 
         return await exactly(slots, ask_for, setting, plan.plan)
 
@@ -196,6 +203,7 @@ def respond(setting: Setting, scene: Scene, incident: Json, open_tasks: Sequence
                 schema,
                 answers.Response.model_validate,
                 lambda: answers.Response(plan=f"{plan_text(needs['plan'])} Attend to: {incident['title']}.", urgent=()),
+                agent=scene.owner,
             )
             answered = answered or got
             return got.with_value(tuple(task.spec() for task in got.value.urgent), ())
@@ -325,6 +333,7 @@ def diagnose(
                 deviations=tuple(task["title"] for task in tasks if task["status"] == "spilled"),
                 blockers=tuple(task["title"] for task in tasks if task["status"] == "blocked"),
             ),
+            agent=scene.owner,
         )
 
     return work
@@ -355,6 +364,7 @@ def align(setting: Setting, scene: Scene) -> Work:
             answers.alignment(),
             answers.Alignment.model_validate,
             lambda: answers.Alignment(plan=plan_text(needs["plan"]), changes=()),
+            agent=scene.owner,
         )
 
     return work
@@ -388,6 +398,7 @@ def reconcile(setting: Setting, scene: Scene, siblings: Sequence[str]) -> Work:
             answers.reconciliation(tuple(siblings)),
             answers.Reconciliation.model_validate,
             lambda: answers.Reconciliation(plan=plan_text(needs["plan"]), requests=()),
+            agent=scene.owner,
         )
         requests, notes = [], []
         for request in answered.value.requests:
@@ -425,6 +436,7 @@ def roll_up(setting: Setting, scene: Scene, children: Sequence[tuple[str, str]])
             answers.roll_up(),
             answers.RollUp.model_validate,
             lambda: answers.RollUp(summary=" ".join(summaries)),
+            agent=scene.owner,
         )
 
     return work

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from taskweave.backbones.structured import Answered, ask
 from taskweave.cutting import Kept, fair_share, value_tokens
@@ -21,6 +21,43 @@ from taskweave.records import Json, Origin
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
+
+
+class Style(Protocol):
+    """How a step's one question is put to a backbone: whole, or in small pieces.  The answer has the same shape in every style."""
+
+    name: Literal["full", "compact"]
+
+    async def ask(
+        self,
+        setting: Setting,
+        ctx: WorkContext,
+        step: str,
+        inputs: Mapping[str, Json],
+        schema: Mapping[str, Json],
+        parse: Callable[[Json], T],
+        fallback: Callable[[], T],
+        agent: str,
+    ) -> Answered[T]: ...
+
+
+class Full:
+    """One call a step, with the step's own prompt."""
+
+    name: Literal["full", "compact"] = "full"
+
+    async def ask(
+        self,
+        setting: Setting,
+        ctx: WorkContext,
+        step: str,
+        inputs: Mapping[str, Json],
+        schema: Mapping[str, Json],
+        parse: Callable[[Json], T],
+        fallback: Callable[[], T],
+        agent: str,
+    ) -> Answered[T]:
+        return await setting.one(ctx, step, inputs, schema, parse, fallback, agent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +74,7 @@ class Setting:
     assign: Literal["match", "model"]
     seed: int
     draw: int
+    style: Style = field(default_factory=Full)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
 
     def organization(self) -> Json:
@@ -144,11 +182,26 @@ class Setting:
     async def ask(
         self,
         ctx: WorkContext,
+        step: str,
+        inputs: Mapping[str, Json],
+        schema: Mapping[str, Json],
+        parse: Callable[[Json], T],
+        fallback: Callable[[], T],
+        *,
+        agent: str,
+    ) -> Answered[T]:
+        """A step's answer in the run's style; `agent` is who acts, by which requests are routed."""
+        return await self.style.ask(self, ctx, step, inputs, schema, parse, fallback, agent)
+
+    async def one(
+        self,
+        ctx: WorkContext,
         prompt: str,
         inputs: Mapping[str, Json],
         schema: Mapping[str, Json],
         parse: Callable[[Json], T],
         fallback: Callable[[], T],
+        agent: str,
     ) -> Answered[T]:
         """One structured question: rendered, asked, parsed, or answered by `fallback` with the reason recorded."""
         request = self.prompts.request(prompt, inputs, schema=schema, backbone=self.backbone)
