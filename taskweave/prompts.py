@@ -13,9 +13,11 @@ from pathlib import Path
 from taskweave.cutting import cut, cut_list, fit
 from taskweave.errors import Problem, PromptInvalid
 from taskweave.prompt_files import Prompt, PromptFile, nearest
-from taskweave.records import Json, Request
+from taskweave.records import Json, Request, Sampling
 from taskweave.shipped import shipped
 
+LEAST = 12  # tokens to which an input is cut, at the most
+LEAST_ANSWER = 256  # tokens
 SAMPLES = "samples.json"  # inputs of each step, lean and full, from scripted runs of tiny and company_a
 
 __all__ = ["Prompt", "PromptBook", "PromptInvalid", "cut", "cut_list"]
@@ -90,15 +92,20 @@ class PromptBook:
         if problems:
             raise PromptInvalid("\n".join(problems))
 
-    def request(self, prompt_id: str, inputs: Mapping[str, Json], *, schema: Mapping[str, Json] | None, backbone: str) -> Request:
+    def request(
+        self, prompt_id: str, inputs: Mapping[str, Json], *, schema: Mapping[str, Json] | None, backbone: str, halvings: int = 0
+    ) -> Request:
         """The request that a step sends: inputs cut to the head's budgets, and the messages they render to.
 
+        `halvings` of the budgets, and of the room for the answer, bring a prompt into a model that cannot take it whole.
         Raises PromptInvalid naming an input that is missing or that the prompt does not use.
         """
         prompt = self[prompt_id]
         if inputs.keys() != prompt.variables:
             raise PromptInvalid(f"{prompt.file}: {_mismatch(prompt.variables, inputs.keys())}")
         budget = prompt.budget
+        if halvings:
+            budget = {name: max(LEAST, most >> halvings) for name, most in budget.items()}
         cut_inputs = {name: fit(value, budget[name]) if name in budget else value for name, value in inputs.items()}
         return Request(
             prompt=prompt.id,
@@ -106,9 +113,13 @@ class PromptBook:
             inputs=cut_inputs,
             messages=prompt.render(cut_inputs),
             schema=schema,
-            sampling=prompt.sampling,
+            sampling=prompt.sampling if not halvings else _halved(prompt.sampling, halvings),
             backbone=backbone,
         )
+
+
+def _halved(sampling: Sampling, halvings: int) -> Sampling:
+    return Sampling(temperature=sampling.temperature, max_tokens=max(LEAST_ANSWER, sampling.max_tokens >> halvings))
 
 
 def _mismatch(variables: frozenset[str], given: Set[str]) -> str:

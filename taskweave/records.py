@@ -105,6 +105,30 @@ class Context:
 
 
 # ---------------------------------------------------------------- asking a backbone
+def logical_form(
+    *,
+    backbone: str,
+    messages: Sequence[tuple[str, str]],
+    temperature: float,
+    max_tokens: int,
+    schema: str | None,
+    seed: int,
+    lowered: int,
+) -> str:
+    """What an outcome depends on, in the form that is hashed into the journal's key.
+
+    Digests stand for the messages' texts, (role, digest), and for the schema.
+    """
+    asked: dict[str, Json] = {
+        "backbone": backbone,
+        "messages": messages,
+        "sampling": [temperature, max_tokens],
+        "schema": schema,
+        "seed": seed,
+    }
+    return canonical(asked | {"lowered": lowered} if lowered else asked)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampling:
     """How an answer is drawn: temperature, and the most tokens it may have."""
@@ -138,16 +162,15 @@ class Request:
         Digests stand for the messages' texts and for the schema; `texts` are the former, where they are known already.
         """
         marks = texts if texts is not None else self.text_digests()
-        asked: dict[str, Json] = {
-            "backbone": self.backbone,
-            "messages": [[role, mark] for (role, _), mark in zip(self.messages, marks, strict=True)],
-            "sampling": [self.sampling.temperature, self.sampling.max_tokens],
-            "schema": self.schema_digest(),
-            "seed": self.seed,
-        }
-        if self.lowered:
-            asked["lowered"] = self.lowered
-        return canonical(asked)
+        return logical_form(
+            backbone=self.backbone,
+            messages=[(role, mark) for (role, _), mark in zip(self.messages, marks, strict=True)],
+            temperature=self.sampling.temperature,
+            max_tokens=self.sampling.max_tokens,
+            schema=self.schema_digest(),
+            seed=self.seed,
+            lowered=self.lowered,
+        )
 
     def tokens(self) -> int:
         """Tokens of what is sent, by the rule of the house: the messages, and the schema that goes with them."""

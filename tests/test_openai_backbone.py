@@ -169,7 +169,7 @@ def test_what_cannot_pass_is_refused_in_the_providers_words_without_the_key(faul
 
 def test_a_prompt_that_is_too_long_is_an_outcome_of_this_request() -> None:
     with Loopback(faults=["overflow"]) as server:
-        assert complete(server) == Completion(text=None, finish="overflow")
+        assert complete(server) == Completion(text=None, finish="overflow", rung="json_schema")
 
 
 def test_refusal_truncation_and_an_empty_answer_are_outcomes() -> None:
@@ -253,7 +253,9 @@ def test_no_test_reaches_beyond_loopback() -> None:
     [
         ("gpt-4", None, "unknown backbone 'gpt-4'; possible are 'scripted' .* 'openai:MODEL'"),
         ("local:x.gguf", None, "unknown backbone"),
-        ("replay:run", None, "unknown backbone"),
+        ("replay:run", None, "'run': there is no such run"),
+        ("replay:", None, "names no run"),
+        ("replay:run", "http://127.0.0.1/v1", "has no meaning for the backbone 'replay:run'"),
         ("openai:", None, "names no model"),
         ("openai", None, "names no model"),
         ("openai:m", "127.0.0.1:8000", "base URL '127.0.0.1:8000' is not one"),

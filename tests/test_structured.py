@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from taskweave.backbones.structured import Answered, Unusable, ask, compact, read_json
+from taskweave.backbones.reading import Unusable, values
+from taskweave.backbones.structured import Answered, ask, compact
 from taskweave.cutting import tokens
 from taskweave.records import Completion, Request, Sampling
+from taskweave.simulation import answers
 
 REQUEST = Request(
     prompt="roll_up",
@@ -27,6 +29,10 @@ REQUEST = Request(
     backbone="openai:some-model",
 )
 GOOD = '{"summary": "All is done.", "items": ["a", "b"]}'
+SHAPED = replace(
+    REQUEST,
+    schema={"type": "object", "properties": {"summary": {"type": "string"}, "items": {"type": "array", "items": {"type": "string"}}}},
+)
 
 
 class Roll(BaseModel):
@@ -133,13 +139,12 @@ def test_a_bad_answer_is_asked_again_once_with_what_was_wrong() -> None:
         (Completion(text=None, refusal="I cannot."), "refused: I cannot."),
         (Completion(text=GOOD, refusal="I cannot."), "refused"),
         (Completion(text=None, finish="content_filter"), "content filter"),
-        (Completion(text=None, finish="overflow"), "longer than the model can take"),
         ("The weather is fine.", "no JSON object"),
         ("<think>I never stop {thinking", "no JSON object"),
-        ("[1, 2]", "no JSON object"),
+        ("[1, 2]", "not a JSON object"),
         ("{}", "not JSON|not a JSON object"),
         ('{"summary": NaN, "items": []}', "summary"),
-        ("[" * 90_000, "no JSON object"),
+        ("[" * 90_000, "stops before it is complete"),
         ('{"a":' * 90_000 + "1" + "}" * 90_000, "not JSON"),
     ],
 )
@@ -188,24 +193,24 @@ def test_an_error_is_compact() -> None:
 def test_any_text_is_read_or_unusable(before: str, after: str) -> None:
     for text in (before, before + GOOD[:30] + after, before + "{" + after + "}"):
         try:
-            value, _ = read_json(Completion(text=text), 50)
+            found = values(Completion(text=text), 50)
         except Unusable:
             continue
-        assert isinstance(value, dict)
-        json.dumps(value, ensure_ascii=False).encode()
+        assert all(isinstance(one.value, dict | list) for one in found)
+        json.dumps([one.value for one in found], ensure_ascii=False).encode()
 
 
 @given(st.integers(1, len(GOOD) - 1))
 def test_no_beginning_of_an_answer_passes_for_the_whole(length: int) -> None:
     with pytest.raises(Unusable):
-        read_json(Completion(text=GOOD[:length]), 50)
+        values(Completion(text=GOOD[:length]), 50)
 
 
 @given(st.dictionaries(st.text(), st.text() | st.lists(st.text()) | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_what_is_json_is_read_as_it_is(value: dict[str, Any]) -> None:
     if "\\u0000" in (text := json.dumps(value)) or "\\ud" in text:
         return
-    assert read_json(Completion(text=f"```json\n{text}\n```"), 50) == (value, "")
+    assert values(Completion(text=f"```json\n{text}\n```"), 50) == [(value, "")]
 
 
 def test_a_value_that_code_changed_is_a_repaired_one() -> None:
@@ -248,20 +253,127 @@ def test_the_logical_request_tells_apart_all_that_an_outcome_depends_on_and_noth
     assert request.logical(request.text_digests()) == request.logical()
 
 
+LAST = "of several JSON objects the last that fits was taken"
+
+
 @pytest.mark.parametrize(
-    ("text", "found", "said"),
+    ("text", "summary", "said"),
     [
-        ('{"plan":"a"}', "a", ""),
-        ('Here it is: {"plan":"a"} as asked', "a", ""),
-        ('[{"plan":"a"},{"plan":"b"}]', "a", "of several JSON objects the first was taken"),
-        ('{"plan":"a"}\nNo wait:\n{"plan":"b"}', "a", "of several JSON objects the first was taken"),
-        ('{"plan":"a",}', "a", "the JSON was malformed and could be repaired"),
+        ('{"summary": "a", "items": []}', "a", ""),
+        ('Here it is: {"summary": "a", "items": []} as asked [1]', "a", ""),
+        ('{"summary": "a", "items": []}\nNo wait:\n{"summary": "b", "items": []}', "b", LAST),
+        ('{"summary": "a", "items": []}\nHere I used {"tool": "none"}', "a", LAST),
+        ('First {"draft": 1}, then {"summary": "b", "items": []}, and {"summary": "c"}', "b", LAST),
+        ('{"summary": "a", "items": []} and then {"summary": "b", "items": [', "a", ""),
+        ('[{"summary": "a", "items": []}]', "a", "an object was given within a list"),
+        (
+            '[{"summary": "a", "items": []}, {"summary": "b", "items": []}]',
+            "b",
+            "of several objects in a list the last that fits was taken",
+        ),
+        ('{"Summary": "a", "ITEMS": []}', "a", "summary: was written 'Summary'; items: was written 'ITEMS'"),
+        ('{"answer": {"summary": "a", "items": []}}', "a", "answer: stood within 'answer'"),
+        ('{"summary": {"text": "a", "more": ["b", 3]}, "items": []}', "text: a\nmore:\nb\n3", "summary: an object was given where text"),
+        ('{"summary": ["a", "b"], "items": "one"}', "a\nb", "summary: a list was given where text was asked for"),
+        ('{"summary":"a","items":[],}', "a", "the JSON was malformed and could be repaired"),
     ],
 )
-def test_an_answer_of_which_a_part_is_left_out_says_so(text: str, found: str, said: str) -> None:
-    assert read_json(Completion(text=text), 9) == ({"plan": found}, said)
+def test_what_a_model_meant_is_taken_and_what_was_changed_is_said(text: str, summary: str, said: str) -> None:
+    got = asked(Script(text), SHAPED)
+    assert got.value.summary == summary
+    assert said in got.reason
+    assert (got.quality == "ok") == (said == "" and not got.reason)
+    assert len(got.calls) == 1
+
+
+def test_a_list_stands_for_the_only_list_of_the_object_that_was_asked_for() -> None:
+    schema = answers.decomposition(2, ("Backend Engineer",), (), ("implement",), 30.0)
+    step = {
+        "goal": "g",
+        "activity": "implement",
+        "role": "Backend Engineer",
+        "hours": "about 4,5 h",
+        "after": [],
+        "need": "",
+        "sources": [],
+    }
+    request = replace(REQUEST, schema=schema)
+    for text in (json.dumps([step, step]), json.dumps({"subtasks": {"s1": step, "s2": step}})):
+        got = asyncio.run(ask(Script(text), request, answers.Decomposition.model_validate, lambda: answers.Decomposition(subtasks=())))
+        assert [(one.goal, one.hours) for one in got.value.subtasks] == [("g", 4.5), ("g", 4.5)]
+        assert got.quality == "repaired"
+        assert "'about 4,5 h' was taken as 4.5" in got.reason
+
+
+def test_a_word_in_another_case_or_that_is_not_offered_becomes_the_nearest_one() -> None:
+    schema = answers.week_partition(1, ("analyse", "implement"), ("growth",))
+    task = {
+        "title": "T",
+        "background": "",
+        "description": "D",
+        "activity": "Implement",
+        "priority": "Very high",
+        "goals": [],
+        "constraints": "",
+    }
+    got = asyncio.run(
+        ask(
+            Script(json.dumps({"tasks": [task]})),
+            replace(REQUEST, schema=schema),
+            answers.WeekPartition.model_validate,
+            lambda: answers.WeekPartition(tasks=()),
+        )
+    )
+    assert got.value.tasks[0].priority == "high"
+    assert "'Very high' is not a legal name here; 'high' was taken" in got.reason
 
 
 def test_a_list_that_does_not_end_was_cut_off() -> None:
     with pytest.raises(Unusable, match="stops before it is complete"):
-        read_json(Completion(text='[[{"plan":"x"}'), 9)
+        values(Completion(text='[[{"plan":"x"}'), 9)
+
+
+# ---------------------------------------------------------------- the rungs
+def test_an_answer_without_form_is_asked_for_one_rung_lower_and_one_that_is_only_wrong_is_not() -> None:
+    for bad, lowered in (("Hello.", 1), ("", 1), ('{"summary": 7}', 0), (Completion(text=None, refusal="No."), 0)):
+        script = Script(bad, GOOD)
+        assert asked(script, SHAPED).quality == "repaired"
+        assert [request.lowered for request in script.asked] == [0, lowered]
+
+
+def test_an_answer_that_was_cut_off_gets_more_room_the_second_time() -> None:
+    script = Script(Completion(text=GOOD[:20], finish="length"), GOOD)
+    assert asked(script, SHAPED).value.items == ["a", "b"]
+    assert [request.sampling.max_tokens for request in script.asked] == [50, 100]
+
+
+def test_the_rung_that_was_taken_is_booked() -> None:
+    (call,) = asked(Script(Completion(text=GOOD, rung="json_object")), SHAPED).calls
+    assert call.rung == "json_object"
+
+
+TOO_LONG = Completion(text=None, finish="overflow")
+
+
+def shrunk(script: Script, *, steps: int = 9) -> Answered[Roll]:
+    def shrink(halvings: int) -> Request:
+        return replace(SHAPED, messages=(("user", "x" * (100 >> min(halvings, steps))),))
+
+    return asyncio.run(ask(script, SHAPED, Roll.model_validate, lambda: Roll(summary="fallback", items=[]), shrink))
+
+
+def test_a_prompt_that_is_too_long_is_cut_and_asked_again_beside_the_one_try_for_a_bad_answer() -> None:
+    script = Script(TOO_LONG, TOO_LONG, "Hello.", GOOD)
+    got = shrunk(script)
+    assert (got.quality, got.value.items) == ("repaired", ["a", "b"])
+    assert got.reason == "the prompt is longer than the model can take; there is no JSON object in the answer"
+    assert [len(request.messages[0][1]) for request in script.asked] == [8, 50, 25, 25]
+    assert script.asked[3].messages[0] == script.asked[2].messages[0], "the second try rests on the cut prompt"
+
+
+def test_a_prompt_that_stays_too_long_is_a_fallback() -> None:
+    assert shrunk(Script(TOO_LONG, TOO_LONG, TOO_LONG)).quality == "fallback"
+    script = Script(TOO_LONG, TOO_LONG)
+    got = shrunk(script, steps=1)  # nothing more to cut
+    assert (got.quality, len(script.asked)) == ("fallback", 2)
+    assert [call.fallback for call in got.calls] == [False, True]

@@ -10,11 +10,14 @@ from urllib.parse import urlsplit
 from taskweave.errors import BadInput
 from taskweave.records import Backbone
 
-_POSSIBLE = "'scripted' (no network, no key) or 'openai:MODEL' (an OpenAI-compatible endpoint; the key is read from OPENAI_API_KEY)"
+_POSSIBLE = (
+    "'scripted' (no network, no key), 'openai:MODEL' (an OpenAI-compatible endpoint; the key is read from OPENAI_API_KEY) "
+    "or 'replay:RUN' (the answers of another run)"
+)
 
 
 def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
-    """The backbone called `spec`: "scripted" or "openai:MODEL".  Raises BadInput naming what is possible."""
+    """The backbone called `spec`: "scripted", "openai:MODEL" or "replay:RUN".  Raises BadInput naming what is possible."""
     kind, _, model = spec.partition(":")
     if spec == "scripted":
         if base_url is not None:
@@ -30,7 +33,21 @@ def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
         from taskweave.backbones.openai import OpenAI
 
         return OpenAI(model.strip(), base_url)
+    if kind == "replay":
+        if base_url is not None:
+            raise BadInput(f"the base URL {base_url!r} has no meaning for the backbone {spec!r}: nothing is asked; leave it out")
+        return _replay(model.strip())
     raise BadInput(f"unknown backbone {spec!r}; possible are {_POSSIBLE}")
+
+
+def _replay(run: str) -> Backbone:
+    from taskweave.backbones.replaying import Replay
+    from taskweave.runs import RunFolder
+
+    if not run:
+        raise BadInput("backbone 'replay' names no run; write for example 'replay:runs/company-a-1'")
+    folder = RunFolder.open(run)
+    return Replay(folder.config.segments[-1].backbone, folder.journal_path)
 
 
 def _is_url(text: str) -> bool:

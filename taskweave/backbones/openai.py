@@ -1,7 +1,8 @@
-"""Completions from an OpenAI-compatible endpoint: `OpenAI(model, base_url)`, one HTTP request a call, never repeated here.
+"""Completions from an OpenAI-compatible endpoint: `OpenAI(model, base_url)`, one answer a call.
 
-What may pass with time (429, 5xx, no connection, no answer in time) is Transient, and the gateway decides when to try again; what
-cannot (a wrong key, an unknown model, no quota, a request that the endpoint will not take) is Refused, in the provider's words.
+A parameter that the endpoint refuses is left out, for all calls from then on, and the request sent anew at once: `dialect.py`.  Beyond
+that nothing is repeated here.  What may pass with time (429, 5xx, no connection, no answer in time) is Transient, and the gateway decides
+when to try again; what cannot (a wrong key, an unknown model, no quota) is Refused, in the provider's words.
 The key goes into the request's header and nowhere else.  The package `openai` is loaded by the first call.
 """
 
@@ -14,8 +15,9 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from taskweave.backbones.dialect import Dialect, Trouble, Wire, too_long
 from taskweave.errors import BadInput, Refused, Transient
 from taskweave.records import Completion, Json, Request
 
@@ -29,7 +31,13 @@ _HEADER = re.compile(r"[\x21-\x7e]+")
 _KEY = re.compile(r"\b(?:sk|key)-[\w*-]{4,}")
 _LIKE_AN_OUTAGE = (408, 409, 425, 429)
 # These answer this request and say nothing of the endpoint: outcomes, to be journaled like any answer.
-_OUTCOMES = {"context_length_exceeded": "overflow", "content_filter": "content_filter", "content_policy_violation": "content_filter"}
+_OUTCOMES = {
+    "context_length_exceeded": "overflow",
+    "exceed_context_size_error": "overflow",
+    "content_filter": "content_filter",
+    "content_policy_violation": "content_filter",
+}
+_CUT_OFF = ("max_tokens", "max_output_tokens", "token_limit")  # other words for finish_reason "length"
 
 
 class OpenAI:
@@ -51,28 +59,41 @@ class OpenAI:
         if self._key and not _HEADER.fullmatch(self._key):
             raise BadInput("OPENAI_API_KEY holds blanks or characters that no key has; set it anew")
         self._timeout = timeout
+        self._dialect = Dialect()
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def complete(self, request: Request) -> Completion:
         """One request, one answer.  Raises Transient or Refused."""
+        while True:
+            wire = self._dialect.wire(self.model, request)
+            answer = await self._sent(wire)
+            if isinstance(answer, Completion):
+                return answer
+            if not isinstance(answer, Trouble):
+                return self._completion(answer, wire)
+            if not self._dialect.learn(answer, wire.body):
+                raise Refused(self._said(answer)) from None
+
+    async def _sent(self, wire: Wire) -> ChatCompletion | Completion | Trouble:
+        """What one HTTP request comes to: an answer, an outcome, or a refusal of which something may be learnt."""
         import openai
 
         client = self._connected()
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await client.chat.completions.create(**self._wire(request))
+                answer: ChatCompletion = await client.chat.completions.create(**wire.body)
+                return answer
         except (TimeoutError, openai.APITimeoutError):
             raise Transient(f"no answer within {self._timeout:g} s") from None
         except openai.APIStatusError as trouble:
-            return self._outcome_of(trouble)
+            return self._outcome_of(trouble, wire)
         except openai.APIConnectionError as trouble:
             raise Transient(f"no connection to {self._host()}: {self._words(trouble.__cause__ or trouble)}") from None
         except (openai.APIResponseValidationError, ValueError) as trouble:
             raise Transient(f"{self._host()} answered with no chat completion: {self._words(trouble)}") from None
         except openai.OpenAIError as trouble:
             raise Refused(f"{self._host()}: {self._words(trouble)}") from None
-        return self._completion(answer)
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
@@ -91,49 +112,47 @@ class OpenAI:
             self._loop = loop
         return self._client
 
-    def _wire(self, request: Request) -> dict[str, Any]:
-        wire: dict[str, Any] = {
-            "model": self.model,
-            "messages": [{"role": role, "content": text} for role, text in request.messages],
-            "temperature": request.sampling.temperature,
-            "max_tokens": request.sampling.max_tokens,
-            "seed": request.seed,
-        }
-        if request.schema is not None:
-            named = {"name": request.prompt, "strict": True, "schema": request.schema}
-            wire["response_format"] = {"type": "json_schema", "json_schema": named}
-        return wire
-
-    def _completion(self, answer: ChatCompletion) -> Completion:
+    def _completion(self, answer: ChatCompletion, wire: Wire) -> Completion:
         choices = getattr(answer, "choices", None)  # an endpoint that answers 200 with something else gives whatever it gave
         if not choices or getattr(choices[0], "message", None) is None:
             raise Transient(f"{self._host()} answered with no chat completion: {self._words(answer)}")
         message, usage = choices[0].message, answer.usage
-        details = usage.prompt_tokens_details if usage else None
+        details = getattr(usage, "prompt_tokens_details", None)
+        finish = _name(choices[0].finish_reason) or "stop"
         return Completion(
             text=_whole(message.content),
-            finish=choices[0].finish_reason or "stop",
-            refusal=_whole(message.refusal) or None,
-            prompt_tokens=usage.prompt_tokens if usage else None,
-            completion_tokens=usage.completion_tokens if usage else None,
-            cached_tokens=details.cached_tokens if details else None,
-            model=answer.model,
-            fingerprint=answer.system_fingerprint,
+            finish="length" if finish.lower() in _CUT_OFF else finish,
+            refusal=_whole(getattr(message, "refusal", None)) or None,
+            prompt_tokens=_count(getattr(usage, "prompt_tokens", None)),
+            completion_tokens=_count(getattr(usage, "completion_tokens", None)),
+            cached_tokens=_count(getattr(details, "cached_tokens", None)),
+            model=_name(answer.model),
+            fingerprint=_name(answer.system_fingerprint),
+            rung=wire.rung,
+            omitted=wire.omitted,
         )
 
-    def _outcome_of(self, trouble: APIStatusError) -> Completion:
-        """What an HTTP error means: an outcome of this request, else Transient or Refused is raised."""
+    def _outcome_of(self, trouble: APIStatusError, wire: Wire) -> Completion | Trouble:
+        """What an HTTP error means: an outcome of this request, a refusal of its form, else Transient or Refused is raised."""
         status, body = trouble.status_code, trouble.body if isinstance(trouble.body, dict) else {}
         code, kind = str(body.get("code") or ""), str(body.get("type") or "")
-        if 400 <= status < 500 and code in _OUTCOMES:
-            return Completion(text=None, finish=_OUTCOMES[code])
-        said = f"{self._host()} said {status}: {self._words(body.get('message') or trouble.message)}"
+        words = str(body.get("message") or body.get("detail") or trouble.message)
+        if 400 <= status < 500:
+            outcome = _OUTCOMES.get(code) or _OUTCOMES.get(kind) or ("overflow" if status in (400, 413, 422) and too_long(words) else None)
+            if outcome is not None:
+                return Completion(text=None, finish=outcome, rung=wire.rung, omitted=wire.omitted)
+        refused = Trouble(status=status, words=words, parameter=str(body.get("param") or ""))
         if "insufficient_quota" in (code, kind):
-            raise Refused(f"{said} (no quota)") from None
-        if status in _LIKE_AN_OUTAGE or status >= 500:
-            raise Transient(said, retry_after(trouble.response.headers)) from None
+            raise Refused(f"{self._said(refused)} (no quota)") from None
+        if status in _LIKE_AN_OUTAGE or (status >= 500 and not self._dialect.refused_form(refused, wire.body)):
+            raise Transient(self._said(refused), retry_after(trouble.response.headers)) from None
+        if status in (400, 422) or status >= 500:
+            return refused
         todo = {401: "check OPENAI_API_KEY", 403: "check what the key may do", 404: f"check the model {self.model!r} and the base URL"}
-        raise Refused(f"{said} ({todo[status]})" if status in todo else said) from None
+        raise Refused(f"{self._said(refused)} ({todo[status]})" if status in todo else self._said(refused)) from None
+
+    def _said(self, trouble: Trouble) -> str:
+        return f"{self._host()} said {trouble.status}: {self._words(trouble.words)}"
 
     def _host(self) -> str:
         return self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
@@ -168,5 +187,17 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 
 def _whole(text: Json) -> str | None:
-    """A text without half characters, which JSON can escape and a file cannot hold."""
+    """A text without half characters, which JSON can escape and a file cannot hold; some endpoints give it in parts."""
+    if isinstance(text, list):
+        parts = [part.get("text") if isinstance(part, dict) else getattr(part, "text", part) for part in text]
+        text = "".join(part for part in parts if isinstance(part, str))
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(text, str) else None
+
+
+def _count(number: Json) -> int | None:
+    """A number of tokens, None for what is none."""
+    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+
+
+def _name(text: Json) -> str | None:
+    return _whole(text) if isinstance(text, str) and text else None

@@ -1,21 +1,22 @@
-"""How a text becomes a value: read the JSON, validate it, ask once more, and else fall back.
+"""The ladder: how a prompt becomes a value.  Read the JSON, validate it, ask once more, and else fall back.
 
 `ask(ctx, request, parse, fallback)` is the only way from a prompt to a value.  A model that answers badly is a finding and not a
-crash: what cannot be repaired becomes a fallback with its reason.  It knows no backbone and no step.
+crash: what cannot be repaired becomes a fallback with its reason.  What is asked next depends on answers alone, which are journaled:
+never on what an endpoint has refused.  It knows no backbone and no step.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Generic, NoReturn, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from taskweave.backbones.fitting import fitted
+from taskweave.backbones.reading import Unusable, values
 from taskweave.cutting import cut
 from taskweave.records import Completion, Json, Origin, Quality, Request
 
@@ -24,7 +25,9 @@ U = TypeVar("U")
 _ERROR_TOKENS = 80
 _ANSWER_TOKENS = 200  # of a bad answer, shown to the model that is asked again
 _SHOWN_ERRORS = 3
-_UNPAIRED = re.compile("[\ud800-\udfff\x00]")
+MOST_CUTS = 2  # a prompt that is longer than the model can take is cut to a half, then to a quarter
+_LOWEST = 2  # rungs below the highest: json_schema, json_object, plain
+_MORE_ROOM = 2  # an answer that was cut off may be so many times longer when it is asked for again
 
 
 class Asker(Protocol):
@@ -83,34 +86,75 @@ class Answered(Generic[T]):
         )
 
 
-class Unusable(ValueError):
-    """An answer that holds no value; the message is what the model is told."""
-
-
-async def ask(ctx: Asker, request: Request, parse: Callable[[Json], T], fallback: Callable[[], T]) -> Answered[T]:
+async def ask(
+    ctx: Asker,
+    request: Request,
+    parse: Callable[[Json], T],
+    fallback: Callable[[], T],
+    shrink: Callable[[int], Request] | None = None,
+) -> Answered[T]:
     """The value that `parse` makes of the answer's JSON, after at most one more try, else `fallback()`.
 
-    `parse` raises ValueError (as pydantic does) for what it will not take.
+    `parse` raises ValueError (as pydantic does) for what it will not take.  `shrink(n)` is the request cut to about 1 / 2**n of its
+    budgets: it is asked instead where the model cannot take the prompt, at most MOST_CUTS times.
     """
     calls: list[CallRow] = []
     reasons: list[str] = []
-    asked = request
-    for last in (False, True):
+    base = asked = request
+    cuts = tries = 0
+    while True:
         completion = await ctx.complete(asked)
         try:
-            found, repaired = read_json(completion, request.sampling.max_tokens)
-            value = parse(found)
+            value, changed = _value(completion, asked, parse)
         except ValueError as trouble:
             reasons.append(compact(trouble))
+            shorter = shrink(cuts + 1) if completion.finish == "overflow" and shrink is not None and cuts < MOST_CUTS else None
+            cutting = shorter is not None and shorter.messages != base.messages
+            tries += not cutting
+            last = tries > 1 or (completion.finish == "overflow" and not cutting)
             calls.append(_row(ctx, asked, completion, fallback=last, reason=reasons[-1]))
-            asked = _again(request, completion, reasons[-1])
+            if last:
+                break
+            if cutting and shorter is not None:
+                base, cuts = shorter, cuts + 1
+                asked = base
+            else:
+                asked = _again(base, asked, completion, trouble, reasons[-1])
             continue
-        reason = reasons[-1] if reasons else repaired
-        calls.append(_row(ctx, asked, completion, fallback=False, reason="" if reasons else reason))
-        quality: Quality = "repaired" if reason else "ok"
-        return Answered(value=value, quality=quality, reason=reason, calls=tuple(calls), origin=origin_of(request.backbone))
-    reason = reasons[0] if reasons[0] == reasons[1] else f"{reasons[0]}; asked again: {reasons[1]}"
-    return Answered(value=fallback(), quality="fallback", reason=reason, calls=tuple(calls), origin="fallback")
+        calls.append(_row(ctx, asked, completion, fallback=False, reason="" if reasons else "; ".join(changed)))
+        reason = "; ".join([*dict.fromkeys(reasons), *changed])
+        return Answered(
+            value=value,
+            quality="repaired" if reason else "ok",
+            reason=reason,
+            calls=tuple(calls),
+            origin=origin_of(request.backbone),
+        )
+    return Answered(
+        value=fallback(), quality="fallback", reason="; asked again: ".join(dict.fromkeys(reasons)), calls=tuple(calls), origin="fallback"
+    )
+
+
+def _value(completion: Completion, request: Request, parse: Callable[[Json], T]) -> tuple[T, tuple[str, ...]]:
+    """The value in an answer, and what was changed for it: of several JSON values the last that fits.  Raises ValueError."""
+    found = values(completion, request.sampling.max_tokens)
+    several = ("of several JSON objects the last that fits was taken",) if len(found) > 1 else ()
+    first: ValueError | None = None
+    for one in found:
+        repaired = (one.repaired,) if one.repaired else ()
+        if isinstance(one.value, dict):
+            try:
+                return parse(one.value), (*repaired, *several)
+            except ValueError as trouble:
+                first = first or trouble
+        for value, changes in fitted(one.value, request.schema or {}):
+            if not isinstance(value, dict):
+                continue
+            try:
+                return parse(value), (*repaired, *several, *map(_short, changes[:_SHOWN_ERRORS]))
+            except ValueError as trouble:
+                first = first or trouble
+    raise first or Unusable("the answer is not a JSON object", form=True)
 
 
 def origin_of(backbone: str) -> Origin:
@@ -130,16 +174,28 @@ def _row(ctx: Asker, request: Request, completion: Completion, *, fallback: bool
         completion_tokens=answer,
         cached_tokens=completion.cached_tokens or 0,
         latency=ctx.latency,
-        rung="plain" if request.schema is None else "json_schema",
+        rung=completion.rung or ("plain" if request.schema is None else "json_schema"),
         fallback=fallback,
         reason=reason,
     )
 
 
-def _again(request: Request, completion: Completion, error: str) -> Request:
-    """The same request with the bad answer and what was wrong with it; roles alternate, as some chat templates demand."""
+def _again(base: Request, asked: Request, completion: Completion, trouble: ValueError, error: str) -> Request:
+    """The same request with the bad answer and what was wrong with it; roles alternate, as some chat templates demand.
+
+    It is asked for one rung lower where the answer had no form at all, with more room where it was cut off.
+    """
     said = cut(completion.text or "", _ANSWER_TOKENS).strip() or "(no answer)"
-    return replace(request, messages=(*request.messages, ("assistant", said), ("user", _reask().format(error=error).strip())))
+    lower = isinstance(trouble, Unusable) and trouble.form and base.schema is not None
+    sampling = base.sampling
+    if completion.finish == "length":
+        sampling = replace(sampling, max_tokens=_MORE_ROOM * sampling.max_tokens)
+    return replace(
+        base,
+        messages=(*base.messages, ("assistant", said), ("user", _reask().format(error=error).strip())),
+        sampling=sampling,
+        lowered=min(asked.lowered + 1, _LOWEST) if lower else asked.lowered,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -157,100 +213,5 @@ def compact(trouble: ValueError) -> str:
     return cut("; ".join(said) + (f"; … and {rest} more" if rest else ""), _ERROR_TOKENS)
 
 
-# ---------------------------------------------------------------- from text to JSON
-def read_json(completion: Completion, max_tokens: int) -> tuple[Json, str]:
-    """The JSON object in an answer, and what had to be repaired or left out for it ('' where nothing had).
-
-    Thinking before it, a code fence or prose around it are passed over.  Raises Unusable for a refusal, an empty answer, one that
-    was cut off (whatever it still holds would be a silently shorter list), and text without an object.
-    """
-    if completion.refusal:
-        raise Unusable(f"refused: {completion.refusal}")
-    if completion.finish == "length":
-        raise Unusable(f"the answer was cut off at {max_tokens} tokens; be shorter")
-    if completion.finish == "overflow":
-        raise Unusable("the prompt is longer than the model can take")
-    if completion.finish == "content_filter":
-        raise Unusable("withheld by the provider's content filter")
-    if completion.text is None or not completion.text.strip():
-        raise Unusable("the answer is empty")
-    text = completion.text.strip()
-    try:
-        return _object(text), ""
-    except (ValueError, RecursionError):
-        return _object_within(text.rpartition("</think>")[2])
-
-
-def _object_within(text: str) -> tuple[Json, str]:
-    """The object that begins at the first brace."""
-    before, brace, text = text.partition("{")
-    if not brace or "<think>" in before:
-        raise Unusable("there is no JSON object in the answer")
-    text = brace + text
-    try:
-        _, end = _DECODER.raw_decode(text)
-        found, rest = _object(text[:end]), text[end:]
-        if before.count("[") > rest.count("]"):
-            raise Unusable("the JSON stops before it is complete")
-        return found, "of several JSON objects the first was taken" if _ANOTHER.search(rest) else ""
-    except Unusable:
-        raise
-    except (ValueError, RecursionError):
-        text = text[: text.rfind("}") + 1]
-    if _is_open(text):
-        raise Unusable("the JSON stops before it is complete")
-    import json_repair
-
-    try:
-        return _checked(json_repair.loads(text)), "the JSON was malformed and could be repaired"
-    except (ValueError, RecursionError):
-        raise Unusable("the answer is not JSON") from None
-
-
-_ANOTHER = re.compile(r'\{\s*"')  # not: "I hope {this} helps"
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
-
-
-def _object(text: str) -> Json:
-    return _checked(_DECODER.decode(text), clean=text.isascii() and "\\u" not in text)
-
-
-def _checked(value: Json, *, clean: bool = False) -> Json:
-    """The value if it is an object; `clean` says that no string in it can hold what must not be there."""
-    if not isinstance(value, dict) or not value:
-        raise Unusable("the answer is not a JSON object")
-    return value if clean else _clean(value)
-
-
-def _clean(value: Json) -> Json:
-    """Without half characters and NUL, which JSON can escape and a database cannot hold."""
-    if isinstance(value, str):
-        return _UNPAIRED.sub("", value)
-    if isinstance(value, dict):
-        return {_clean(key): _clean(part) for key, part in value.items()}
-    return [_clean(part) for part in value] if isinstance(value, list) else value
-
-
-def _is_open(text: str) -> bool:
-    """Whether a text, from a brace to the last closing one, ends before that first brace is closed."""
-    if not text:
-        return True
-    depth, quoted, escaped = 0, False, False
-    for character in text:
-        if escaped:
-            escaped = False
-        elif quoted:
-            escaped, quoted = character == "\\", character != '"'
-        elif character == '"':
-            quoted = True
-        elif character in "{[":
-            depth += 1
-        elif character in "}]":
-            depth -= 1
-    return depth > 0 or quoted
+def _short(change: str) -> str:
+    return cut(change, _ERROR_TOKENS)

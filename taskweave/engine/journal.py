@@ -373,7 +373,8 @@ def _packed(text: str) -> bytes:
 
 
 def _sampling(request: Request) -> str:
-    return canonical({"max_tokens": request.sampling.max_tokens, "temperature": request.sampling.temperature})
+    sampling: dict[str, Json] = {"max_tokens": request.sampling.max_tokens, "temperature": request.sampling.temperature}
+    return canonical(sampling | {"lowered": request.lowered} if request.lowered else sampling)
 
 
 def _bytes_of(file: Path) -> bytes:

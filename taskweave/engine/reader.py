@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -129,6 +129,20 @@ class Call:
     inherited: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """A completion that was asked for, in the numbers of the journal's texts; `value` is its outcome as JSON, None where there is none."""
+
+    site: str
+    prompt: str
+    backbone: str
+    seed: int
+    sampling: Mapping[str, Json] = field(hash=False)
+    schema: int | None
+    messages: tuple[tuple[str, int], ...]
+    value: str | None
+
+
 class JournalReader:
     """The reading side, for other processes: never writes, never blocks the engine, sees what has been committed."""
 
@@ -234,6 +248,35 @@ class JournalReader:
                 )
                 for key, _, ordinal, draw, kind, prompt, version, backbone, seed, messages, sampling, schema, value, at, inherited in rows
             ]
+
+    def recorded(self) -> Iterator[Recorded]:
+        """All completions that were asked for, in the order of asking."""
+        rows = self._rows(
+            "SELECT r.site, r.prompt, r.backbone, r.seed, r.sampling, r.schema, r.messages, o.value"
+            " FROM requests r LEFT JOIN outcomes o USING (key) WHERE r.prompt IS NOT NULL ORDER BY r.rowid"
+        )
+        with legible(self.path, "requests"):
+            for site, prompt, backbone, seed, sampling, schema, messages, value in rows:
+                yield Recorded(
+                    site=site,
+                    prompt=prompt,
+                    backbone=backbone,
+                    seed=seed,
+                    sampling=json.loads(sampling),
+                    schema=schema,
+                    messages=tuple((role, number) for role, number in json.loads(messages)),
+                    value=value,
+                )
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Every text and its number."""
+        with legible(self.path, "texts"):
+            for number, body in self._rows("SELECT id, body FROM texts ORDER BY id"):
+                yield number, zlib.decompress(body).decode()
+
+    def text(self, number: int) -> str:
+        """The text of that number."""
+        return self._text(number)
 
     def close(self) -> None:
         self._db.close()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from taskweave.backbones.legal import nearest
 from taskweave.backbones.structured import Answered, CallRow
 from taskweave.cutting import Kept
 from taskweave.engine.promises import Context as WorkContext
@@ -20,7 +21,6 @@ from taskweave.simulation.capacity import Slot, share_out
 from taskweave.simulation.dependencies import MOST_DEPENDENCIES, Use, break_cycles, read_after, resolve, within
 from taskweave.simulation.environment import Reading
 from taskweave.simulation.fpda import Bundle, Needs, Work, plan_text
-from taskweave.simulation.legal import nearest
 from taskweave.simulation.matching import PROPOSED, Matcher
 from taskweave.simulation.setting import Setting
 

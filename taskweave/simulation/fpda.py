@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from taskweave.backbones.legal import nearest
 from taskweave.backbones.structured import Answered, CallRow
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.records import Json, Priority, Quality, TaskSpec
 from taskweave.simulation import answers
 from taskweave.simulation.capacity import Slot
-from taskweave.simulation.legal import nearest
 from taskweave.simulation.setting import Setting
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import Json, Origin
+from taskweave.records import Json, Origin, Request
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
@@ -204,5 +204,8 @@ class Setting:
         agent: str,
     ) -> Answered[T]:
         """One structured question: rendered, asked, parsed, or answered by `fallback` with the reason recorded."""
-        request = self.prompts.request(prompt, inputs, schema=schema, backbone=self.backbone)
-        return await ask(ctx, request, parse, fallback)
+
+        def request(halvings: int = 0) -> Request:
+            return self.prompts.request(prompt, inputs, schema=schema, backbone=self.backbone, halvings=halvings)
+
+        return await ask(ctx, request(), parse, fallback, shrink=request)

@@ -1,0 +1,147 @@
+"""From an answer's text to the JSON values in it: `values(completion, max_tokens)`, the last first.
+
+Thinking, fences and prose around them are passed over; half characters and NUL are taken out.  Raises Unusable for a refusal, an empty
+answer, and one that was cut off: whatever that still holds would be a silently shorter list.  It knows no schema and no step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple, NoReturn
+
+from taskweave.records import Completion, Json
+
+_UNPAIRED = re.compile("[\ud800-\udfff\x00]")
+_THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_START = re.compile(r"""\{\s*["'}]|\[\s*[\[{"']""")  # not: "I hope {this} helps", nor a footnote's [1]
+_MOST_VALUES = 50  # of which an answer may be made; what repeats itself without end is none
+MALFORMED = "the JSON was malformed and could be repaired"
+
+
+class Unusable(ValueError):
+    """An answer that holds no value; the message is what the model is told.  `form`: asking for another form may help."""
+
+    def __init__(self, why: str, *, form: bool = False) -> None:
+        super().__init__(why)
+        self.form = form
+
+
+class Found(NamedTuple):
+    """A JSON value in an answer, and what had to be repaired for it ('' where nothing had)."""
+
+    value: Json
+    repaired: str = ""
+
+
+def values(completion: Completion, max_tokens: int) -> list[Found]:
+    """The JSON objects and lists in an answer, the last first; at least one.  Raises Unusable."""
+    if completion.refusal:
+        raise Unusable(f"refused: {completion.refusal}")
+    if completion.finish == "length":
+        raise Unusable(f"the answer was cut off at {max_tokens} tokens; be shorter")
+    if completion.finish == "overflow":
+        raise Unusable("the prompt is longer than the model can take")
+    if completion.finish == "content_filter":
+        raise Unusable("withheld by the provider's content filter")
+    if completion.text is None or not completion.text.strip():
+        raise Unusable("the answer is empty", form=True)
+    text = completion.text.strip()
+    try:
+        found = [Found(_read(text))]
+    except (ValueError, RecursionError):
+        found = _within(_said(text))[::-1]
+    usable = [one for one in found if one.value]
+    if not usable:
+        raise Unusable("the answer is not a JSON object", form=True)
+    clean = text.isascii() and "\\u" not in text and "\0" not in text
+    return usable if clean else [Found(_clean(one.value), one.repaired) for one in usable]
+
+
+def _said(text: str) -> str:
+    """The text without thinking: what follows its last end, up to where it begins anew."""
+    said = text
+    for tag in _THOUGHT.finditer(text):
+        if tag[1]:
+            said = text[tag.end() :]
+    begun = _THOUGHT.search(said)
+    return said[: begun.start()] if begun else said
+
+
+def _within(text: str) -> list[Found]:
+    """The objects and lists that stand in a text, in order; the first that is malformed is repaired and ends them."""
+    found: list[Found] = []
+    at = 0
+    while (start := _START.search(text, at)) is not None and len(found) < _MOST_VALUES:
+        try:
+            value, at = _DECODER.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            try:
+                found.append(Found(_mended(text[start.start() :]), MALFORMED))
+            except Unusable:
+                if not found:
+                    raise
+            break
+        found.append(Found(value))
+    if not found:
+        raise Unusable("there is no JSON object in the answer", form=True)
+    return found
+
+
+def _mended(text: str) -> Json:
+    """What a malformed object or list means.  Raises Unusable for one that is not complete, and for what is beyond repair."""
+    text = text[: max(text.rfind("}"), text.rfind("]")) + 1]
+    if _is_open(text):
+        raise Unusable("the JSON stops before it is complete", form=True)
+    import json_repair
+
+    try:
+        value = json_repair.loads(text)
+    except (ValueError, RecursionError):
+        raise Unusable("the answer is not JSON", form=True) from None
+    if not isinstance(value, dict | list) or not value:
+        raise Unusable("the answer is not a JSON object", form=True)
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _read(text: str) -> Json:
+    """A text that is JSON and nothing else: an object, or a list."""
+    value = _DECODER.decode(text)
+    if not isinstance(value, dict | list):
+        raise Unusable("the answer is not a JSON object", form=True)
+    return value
+
+
+def _clean(value: Json) -> Json:
+    """Without half characters and NUL, which JSON can escape and a database cannot hold."""
+    if isinstance(value, str):
+        return _UNPAIRED.sub("", value)
+    if isinstance(value, dict):
+        return {_clean(key): _clean(part) for key, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list) else value
+
+
+def _is_open(text: str) -> bool:
+    """Whether a text, from a bracket to the last closing one, ends before that first bracket is closed."""
+    if not text:
+        return True
+    depth, quoted, escaped = 0, False, False
+    for character in text:
+        if escaped:
+            escaped = False
+        elif quoted:
+            escaped, quoted = character == "\\", character != '"'
+        elif character == '"':
+            quoted = True
+        elif character in "{[":
+            depth += 1
+        elif character in "}]":
+            depth -= 1
+    return depth > 0 or quoted
