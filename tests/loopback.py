@@ -26,7 +26,7 @@ from typing import Any
 _PREFIX_BYTES = 512  # 128 tokens, the step in which providers cache
 _LEAST_CACHED = 8  # steps
 _LONG = {"plan": 90, "summary": 60, "content": 100, "description": 30, "background": 20, "text": 18, "goal": 16, "need": 8, "title": 6}
-_ERRORS: dict[str, tuple[int, dict[str, str]]] = {
+ERRORS: dict[str, tuple[int, dict[str, str]]] = {
     "quota": (429, {"message": "You exceeded your current quota.", "type": "insufficient_quota", "code": "insufficient_quota"}),
     "key": (401, {"message": "Incorrect API key provided: {key}.", "type": "invalid_request_error", "code": "invalid_api_key"}),
     "overflow": (400, {"message": "This model's maximum context length is 8192 tokens.", "code": "context_length_exceeded"}),
@@ -186,8 +186,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif isinstance(fault, int):
             self._send(fault, {"error": {"message": f"trouble {fault}", "type": "test", "code": None}})
-        elif fault in _ERRORS:
-            status, error = _ERRORS[str(fault)]
+        elif fault in ERRORS:
+            status, error = ERRORS[str(fault)]
             self._send(status, {"error": error | {"message": error["message"].replace("{key}", key)}})
         elif fault == "garbage":
             self._send_bytes(200, b'{"choices": [', "application/json")

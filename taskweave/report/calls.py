@@ -15,9 +15,10 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from taskweave.backbones.reading import values
 from taskweave.engine.reader import Call, JournalReader
 from taskweave.errors import BadInput
-from taskweave.records import Json
+from taskweave.records import Completion, Json
 from taskweave.runs import RunFolder
 
 
@@ -37,12 +38,12 @@ def calls_at(folder: RunFolder, site: str) -> list[Call]:
 
 
 def parsed(call: Call) -> Json:
-    """The value of an answer that is JSON; None for one that is not, or that has not come."""
+    """The JSON in an answer, of several values the last; None where there is none, or nothing has come."""
     text = call.outcome.get("text") if isinstance(call.outcome, dict) else call.outcome
     if not isinstance(text, str):
         return text
     try:
-        return json.loads(text)
+        return values(Completion(text=text), 0)[0].value
     except ValueError:
         return None
 
@@ -72,12 +73,24 @@ def _one(call: Call) -> list[RenderableType]:
         why = f": {attempt.why}" if attempt.why else ""
         end = f"{attempt.how} {attempt.ended}{why}" if attempt.how else "no end: in flight, or lost"
         parts.append(_line(f"attempt {attempt.id}", f"{attempt.at}, at most {attempt.est} tokens; {end}"))
+    if served := _served(call):
+        parts.append(_line("served by", served))
     parts.append(Text("--- answer", "cyan"))
     parts.append(Padding(Text(_raw(call)), (0, 2)))
     if (value := parsed(call)) is not None:
         parts.append(Text("--- parsed", "cyan"))
         parts.append(Padding(Text(json.dumps(value, indent=2, ensure_ascii=False)), (0, 2)))
     return [*parts, Text()]
+
+
+def _served(call: Call) -> str:
+    """What answered, in which form it was asked, and what of the sampling it did not take; nothing where it said none of that."""
+    answer = call.outcome if isinstance(call.outcome, dict) else {}
+    said = [str(answer["model"])] if answer.get("model") else []
+    said += [f"fingerprint {answer['fingerprint']}"] if answer.get("fingerprint") else []
+    said += [f"asked as {answer['rung']}"] if answer.get("rung") else []
+    said += [f"without {', '.join(answer['omitted'])}"] if answer.get("omitted") else []
+    return ", ".join(said)
 
 
 def _raw(call: Call) -> str:
