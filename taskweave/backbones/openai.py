@@ -22,6 +22,7 @@ from taskweave.errors import BadInput, Refused, Transient
 from taskweave.records import Completion, Json, Request
 
 if TYPE_CHECKING:
+    from httpx import AsyncBaseTransport
     from openai import APIStatusError, AsyncOpenAI
     from openai.types.chat import ChatCompletion
 
@@ -45,8 +46,19 @@ class OpenAI:
 
     origin: Literal["model", "scripted"] = "model"
 
-    def __init__(self, model: str, base_url: str | None = None, *, api_key: str | None = None, timeout: float = 180.0) -> None:
-        """The key is `api_key`, else that of OPENAI_API_KEY.  Raises BadInput where the provider itself would be asked without one."""
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float = 180.0,
+        transport: AsyncBaseTransport | None = None,
+    ) -> None:
+        """The key is `api_key`, else that of OPENAI_API_KEY; `transport` takes the place of the network.
+
+        Raises BadInput where the provider itself would be asked without a key.
+        """
         self.name = f"openai:{model}"
         self.model = model
         given_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
@@ -58,7 +70,7 @@ class OpenAI:
             )
         if self._key and not _HEADER.fullmatch(self._key):
             raise BadInput("OPENAI_API_KEY holds blanks or characters that no key has; set it anew")
-        self._timeout = timeout
+        self._timeout, self._transport = timeout, transport
         self._dialect = Dialect()
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -108,7 +120,12 @@ class OpenAI:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             timeout = openai.Timeout(self._timeout, connect=min(10.0, self._timeout))
-            self._client = openai.AsyncOpenAI(api_key=self._key or _NO_KEY, base_url=self.base_url, max_retries=0, timeout=timeout)
+            http = None
+            if self._transport is not None:
+                http = openai.DefaultAsyncHttpxClient(transport=self._transport, timeout=timeout)
+            self._client = openai.AsyncOpenAI(
+                api_key=self._key or _NO_KEY, base_url=self.base_url, max_retries=0, timeout=timeout, http_client=http
+            )
             self._loop = loop
         return self._client
 
