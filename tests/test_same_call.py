@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from typing import Any
 
-import httpx
+import openai
 
 from taskweave.backbones.openai import OpenAI
 from taskweave.backbones.structured import Answered, ask
@@ -20,6 +22,9 @@ from tests.samples import INPUTS
 
 REQUEST = PromptBook.load().request("diagnose", INPUTS["diagnose"], schema=answers.diagnosis(), backbone="openai:any")
 SAID = {"summary": "Two of three are done.", "deviations": ["The audit slipped."], "blockers": []}
+
+
+HTTP = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]]  # httpx, or what has followed it
 
 
 class Context:
@@ -52,15 +57,15 @@ def answered(backbone: OpenAI) -> Answered[answers.Diagnosis]:
 def test_over_a_mocked_transport() -> None:
     sent: list[dict[str, object]] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: Any) -> Any:
         sent.append(json.loads(request.content))
         message = {"role": "assistant", "content": json.dumps(SAID)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 900, "completion_tokens": 30, "total_tokens": 930}
         body = {"id": "1", "object": "chat.completion", "created": 0, "model": "any-2026", "choices": [choice], "usage": usage}
-        return httpx.Response(200, json=body)
+        return HTTP.Response(200, json=body)
 
-    got = answered(OpenAI("any", "http://127.0.0.1:1/v1", transport=httpx.MockTransport(answer)))
+    got = answered(OpenAI("any", "http://127.0.0.1:1/v1", transport=HTTP.MockTransport(answer)))
     assert got.value.model_dump(mode="json") == SAID
     assert (got.quality, got.calls[0].rung, got.calls[0].prompt_tokens) == ("ok", "json_schema", 900)
     assert sent[0]["response_format"] == {

@@ -15,14 +15,13 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave.backbones.dialect import Dialect, Trouble, Wire, too_long
 from taskweave.errors import BadInput, Refused, Transient
 from taskweave.records import Completion, Json, Request
 
 if TYPE_CHECKING:
-    from httpx import AsyncBaseTransport
     from openai import APIStatusError, AsyncOpenAI
     from openai.types.chat import ChatCompletion
 
@@ -53,9 +52,10 @@ class OpenAI:
         *,
         api_key: str | None = None,
         timeout: float = 180.0,
-        transport: AsyncBaseTransport | None = None,
+        transport: Any = None,
     ) -> None:
-        """The key is `api_key`, else that of OPENAI_API_KEY; `transport` takes the place of the network.
+        """The key is `api_key`, else that of OPENAI_API_KEY; `transport`, one of the HTTP library that `openai` uses, takes the place of
+        the network.
 
         Raises BadInput where the provider itself would be asked without a key.
         """
