@@ -14,6 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import interrupts
+from taskweave.backbones import lasting
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BackboneOut, BadInput, BudgetReached, DiskFull, Divergence, Interrupted, RunRefused, Stopped
@@ -123,7 +124,7 @@ def begin(
         organization=resolved.name,
         seed=seed,
         until=until,
-        backbone=backbone if isinstance(backbone, str) else answering.name,
+        backbone=lasting(backbone) if isinstance(backbone, str) else answering.name,
         backbone_given="name" if isinstance(backbone, str) else "object",
         base_url=base_url,
         limit=limit,
@@ -169,6 +170,7 @@ def resume(
     with folder.lock():
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
+        _refuse_exchanged(folder, answering)
         folder = folder.with_config(**changes)
         return folder, _within(folder, answering, observe)
 
@@ -229,6 +231,20 @@ def _refuse_changed(folder: RunFolder) -> None:
         )
 
 
+def _refuse_exchanged(folder: RunFolder, backbone: Backbone) -> None:
+    """Divergence where another model than the one that answered so far stands under its name; only one in a file can tell."""
+    fingerprint, name = getattr(backbone, "fingerprint", None), folder.config.segments[-1].backbone
+    if not callable(fingerprint):
+        return
+    with JournalReader(folder.journal_path) as journal:
+        before = journal.fingerprint(name)
+    if before is not None and (now := fingerprint()) != before:
+        raise Divergence(
+            f"{folder.path}: {backbone.name} is another model than the one that answered so far (sha256 {now}..., it was {before}...). "
+            "Nothing was asked. Put back the file that the run was begun with, or start a new run"
+        )
+
+
 def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None) -> Outcome:
     """The simulation itself, on a loop of its own: in a thread where this one has a running loop (a notebook)."""
     inbox = Inbox(folder.inbox)
@@ -240,7 +256,7 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
                 folder,
                 backbone,
                 until_week=until,
-                limit=folder.config.limit,
+                limit=min(folder.config.limit, getattr(backbone, "most_at_once", folder.config.limit)),
                 patience=folder.config.patience,
                 observe=observe,
                 interrupted=interrupts.heard,

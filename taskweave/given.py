@@ -28,7 +28,9 @@ def checked(**given: Any) -> None:
 def checked_backbone(backbone: Any) -> None:
     """Raises BadInput for an object that cannot answer, or whose name cannot be written down."""
     if not callable(getattr(backbone, "complete", None)):
-        raise BadInput(f"backbone={backbone!r}: name one ('scripted', 'openai:MODEL') or give an object with 'async def complete'.")
+        raise BadInput(
+            f"backbone={backbone!r}: name one ('scripted', 'local', 'openai:MODEL') or give an object with 'async def complete'."
+        )
     name, origin = getattr(backbone, "name", None), getattr(backbone, "origin", None)
     if not (isinstance(name, str) and name.strip()):
         raise BadInput(f"backbone={backbone!r}: its 'name' is {name!r}; it must be a short text that says what answers.")

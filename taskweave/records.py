@@ -229,7 +229,10 @@ class Completion:
 
 
 class Backbone(Protocol):
-    """What answers a request.  One method is the seam; recording, budget and pacing wrap it."""
+    """What answers a request.  One method is the seam; recording, budget and pacing wrap it.
+
+    It may say how many requests it takes at a time (`most_at_once`), and have `async def close()`.
+    """
 
     name: str  # the identity that requests carry, e.g. "scripted" or "openai:gpt-4o-mini"
     origin: Literal["model", "scripted"]

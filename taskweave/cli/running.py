@@ -86,7 +86,8 @@ def run(
         typer.Option(
             "--backbone",
             metavar="B",
-            help="What answers: scripted (an offline stand-in, no model) or openai:MODEL, e.g. --backbone openai:gpt-4o-mini.",
+            help="What answers: scripted (an offline stand-in, no model), local or local:FILE.gguf (a model in this process), or "
+            "openai:MODEL, e.g. --backbone openai:gpt-4o-mini.",
         ),
     ] = "scripted",
     base_url: BaseUrl = None,

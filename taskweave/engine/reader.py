@@ -180,6 +180,15 @@ class JournalReader:
         )
         return [PromptUse(**dict(zip(PromptUse.__slots__, row, strict=True))) for row in rows]
 
+    def fingerprint(self, backbone: str) -> str | None:
+        """What the backbone's last answer says served it; None where it has answered nothing, or says nothing of it."""
+        rows = self._rows(
+            "SELECT o.value FROM outcomes o JOIN requests r USING (key) WHERE r.backbone = ? ORDER BY o.rowid DESC LIMIT 1", backbone
+        )
+        with legible(self.path, "answers"):
+            found: str | None = _mapping(rows[0][0]).get("fingerprint") if rows else None
+        return found
+
     def last_tick(self) -> int | None:
         """The latest committed tick, None before the first."""
         tick: int | None = self._rows("SELECT max(tick) FROM ticks")[0][0]
