@@ -103,11 +103,11 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether it has reached its horizon."""
-        return self.status().finished
+        return status(self.folder).finished
 
     def status(self) -> Status:
         """How far it is and what it took, from its journal; also while it runs in another process."""
-        return status(self.folder)
+        return status(self.folder, deep=True)
 
     def resume(
         self,
@@ -189,7 +189,7 @@ class Run:
         if not self.folder.journal_path.exists():
             return week, None, None  # which is said already
         try:
-            now = self.status()
+            now = status(self.folder)
         except BadInput as trouble:
             self.warnings.append(f"whether the run has reached its horizon is not known: {trouble}")
             return week, None, None

@@ -56,9 +56,12 @@ def test_each_asks_for_json_by_the_names_of_its_answer(prompt: str) -> None:
 @pytest.mark.parametrize("prompt", IDS)
 def test_each_begins_alike_and_tells_the_date_after_what_is_stable(prompt: str) -> None:
     system, user = (said for _, said in request(prompt).messages)
-    beginning = request("merge").messages[0][1].partition("# Task")[0].strip()
-    assert "Company A sells" in beginning
-    assert system.startswith(beginning)
+    beginning = request("execute").messages[0][1].partition("# Plans")[0].strip()
+    parts = ["# Organization\n", "Goals (figure, date, owner):\n", "Departments:\n"]
+    assert all(part in beginning for part in parts)
+    told = [part for part in parts if part in system]
+    assert system.startswith(beginning.partition(next((part for part in parts if part not in told), "\0"))[0].strip())
+    assert told == parts[: len(told)], "what is left out of the organization is its end"
     assert "2026-03-02" in user
     assert user.index("Today is 2026-03-02.") > len(user) * 0.25
     assert "Today is" not in system

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     """Print the closing table of what has been written; the JSON object says the same."""
     from taskweave.pool.pool import Pool
+    from taskweave.report import economy
     from taskweave.report.status import status
 
+    now = status(folder, deep=True)
     summary: dict[str, Any] = {
         "run": str(folder.path),
         "stop": outcome.stop,
@@ -28,7 +30,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         "week": outcome.week,
         "week_digest": outcome.digest,
         "executed": outcome.executed,
-        "status": status(folder).row(),
+        "status": now.row(),
         "digest": None,
         "closing": None,
     }
@@ -44,6 +46,8 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         summary |= {"digest": pool.digest() if output.is_json_only() else None, "closing": plain(table)}
         example = example_result(pool)
     output.show(render(table))
+    if now.economy is not None:
+        output.show(economy.render(now.economy))
     for name, text in where(folder, example):
         output.line(f"{name:<10} {text}")
     return summary

@@ -25,7 +25,7 @@ def status(run: RunName, as_json: AsJson = False) -> None:
     from taskweave.report.status import status as look
     from taskweave.runs import RunFolder
 
-    now = look(RunFolder.open(run))
+    now = look(RunFolder.open(run), deep=True)
     output.answer(now.row())
     output.show(_table(now))
 
@@ -127,6 +127,7 @@ def _table(now: Status) -> object:
 
 
 def _lines(now: Status) -> list[tuple[str, str]]:
+    from taskweave.report import economy
     from taskweave.report.wording import percent
 
     tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
@@ -142,6 +143,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
         ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {amount(now.lost)} lost"),
         ("tokens", tokens),
+        *(economy.lines(now.economy) if now.economy is not None else ()),
         ("cost", dollars(now.cost)),
         ("fallback share", share),
         ("incidents", ", ".join(now.injections) or "none"),

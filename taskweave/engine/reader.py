@@ -67,6 +67,22 @@ class PromptUse:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Spent:
+    """What one answered completion took; `cached` prompt tokens are None where the provider reports none.
+
+    `schema` and `messages` are the numbers of the texts that were sent.
+    """
+
+    site: str
+    backbone: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached: int | None
+    schema: int | None
+    messages: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ClosedWeek:
     week: int
     digest: str
@@ -149,6 +165,7 @@ class JournalReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._db = open_for_reading(path)
+        self._schemas: dict[int, bytes] = {}  # by number: thousands of requests share one
 
     def counts(self) -> Counts:
         """Everything countable, from one moment."""
@@ -188,6 +205,36 @@ class JournalReader:
         with legible(self.path, "answers"):
             found: str | None = _mapping(rows[0][0]).get("fingerprint") if rows else None
         return found
+
+    def spent(self, until: str | None = None) -> list[Spent]:
+        """Answered completions in the order in which they were asked; those answered up to `until`, in the form of a week's `at`."""
+        rows = self._rows(
+            "SELECT r.site, r.backbone, o.prompt_tokens, o.completion_tokens,"
+            " CASE json_valid(o.value) WHEN 1 THEN json_extract(o.value, '$.cached_tokens') END, r.schema, r.messages"
+            " FROM requests r JOIN outcomes o USING (key) WHERE o.kind = 'complete' AND o.at <= ? ORDER BY r.rowid",
+            "9999" if until is None else until,
+        )
+        with legible(self.path, "completions"):
+            return [
+                Spent(
+                    site=site,
+                    backbone=backbone,
+                    prompt_tokens=prompt,
+                    completion_tokens=completion,
+                    cached=cached,
+                    schema=schema,
+                    messages=tuple(number for _, number in json.loads(messages)),
+                )
+                for site, backbone, prompt, completion, cached, schema, messages in rows
+            ]
+
+    def sent(self, spent: Spent) -> bytes:
+        """The text of what was sent, the schema first: what a provider's prompt cache goes by."""
+        with legible(self.path, f"request of {spent.site}"):
+            if spent.schema is not None and spent.schema not in self._schemas:
+                self._schemas[spent.schema] = self._bytes(spent.schema)
+            schema = b"" if spent.schema is None else self._schemas[spent.schema]
+            return schema + b"".join(map(self._bytes, spent.messages))
 
     def last_tick(self) -> int | None:
         """The latest committed tick, None before the first."""
@@ -306,8 +353,11 @@ class JournalReader:
         return tuple(Attempt(id=id, est=est, at=at, how=how, why=why, ended=ended) for id, est, at, how, why, ended in rows)
 
     def _text(self, number: int) -> str:
+        return self._bytes(number).decode()
+
+    def _bytes(self, number: int) -> bytes:
         rows = self._rows("SELECT body FROM texts WHERE id = ?", number)
-        return zlib.decompress(rows[0][0]).decode()
+        return zlib.decompress(rows[0][0])
 
     def _rows(self, query: str, *values: str | int) -> list[tuple[Json, ...]]:
         with named_trouble(self.path):

@@ -15,6 +15,7 @@ from typing import Any
 from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, Stop
 from taskweave.errors import BadInput
 from taskweave.org.calendar import WorkCalendar
+from taskweave.report.economy import Economy, economy
 from taskweave.runs import RunFolder
 from taskweave.runs.inbox import Inbox
 
@@ -30,6 +31,7 @@ class Status:
     `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
     before any result, `cost` (dollars) where no price is known.  `week_digest` is that of the last closed week; the digest of all tables
     is asked of run.db.  `injections` are the incidents that were taken, `rejected` what could not be used, with the reason.
+    `economy` is there where it was asked for: it reads all that was sent.
     """
 
     run: str
@@ -65,21 +67,23 @@ class Status:
     week_digest: str | None
     tags: Mapping[str, str]
     next: str
+    economy: Economy | None = None
 
     def row(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
 
 
-def status(folder: RunFolder) -> Status:
-    """Look at a run from outside.  Raises BadInput for a journal that cannot be read."""
+def status(folder: RunFolder, *, deep: bool = False) -> Status:
+    """Look at a run from outside, `deep` with its economy.  Raises BadInput for a journal that cannot be read."""
     config, calendar, holder = folder.config, WorkCalendar(folder.organization().calendar), folder.holder()
     with JournalReader(folder.journal_path) as journal:
         counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
         stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
+        facts: Mapping[str, Any] = closed[-1].facts if closed else {}
+        spent = economy(journal, len(closed), facts, closed[-1].at if closed else None) if deep else None
     weeks = calendar.boundary(config.until)
-    facts: Mapping[str, Any] = closed[-1].facts if closed else {}
     stop = next((s for s in reversed(stops) if s.current), None)
     finished = len(closed) >= weeks and (stop is None or stop.why == FINISHED)
     state = _state(folder, counts, stop, running=holder is not None, finished=finished)
@@ -119,6 +123,7 @@ def status(folder: RunFolder) -> Status:
         week_digest=closed[-1].digest if closed else None,
         tags=config.tags,
         next=_next(folder, state),
+        economy=spent,
     )
 
 

@@ -281,7 +281,7 @@ def decomposition(
 
 @lru_cache(maxsize=512)
 def deliverable(artifacts: tuple[str, ...]) -> Schema:
-    """The schema of a `Deliverable` of one of the role's kinds."""
+    """The schema of a `Deliverable` of one of these kinds."""
     return _object({"artifact": _one_of(artifacts), "title": _STRING, "content": _STRING})
 
 

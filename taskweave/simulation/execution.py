@@ -297,7 +297,7 @@ def execute(
             ctx,
             "execute",
             inputs,
-            answers.deliverable(artifacts),
+            answers.deliverable(setting.kinds(role)),
             answers.Deliverable.model_validate,
             lambda: answers.Deliverable(
                 artifact=artifacts[0] if artifacts else "report",

@@ -21,6 +21,7 @@ from taskweave.records import Json, Origin, Request
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
+MOST_KINDS = 40  # of deliverables in a schema: beyond, their names take more than a shared beginning saves
 
 
 class Style(Protocol):
@@ -152,6 +153,17 @@ class Setting:
             )
         kept: Kept = self._cache[key]
         return kept
+
+    def kinds(self, title: str) -> tuple[str, ...]:
+        """The kinds of deliverable that an execute's schema offers: those of all roles, of which the prompt names the role's own.
+
+        A schema is the beginning of what a provider caches; with one of its own each role would share no beginning with the others.
+        Only the role's where there are more than MOST_KINDS.
+        """
+        if "kinds" not in self._cache:
+            self._cache["kinds"] = tuple(sorted({kind for role in self.org.roles.values() for kind in role.artifacts}))
+        own, kinds = self.org.roles[title].artifacts, tuple[str, ...](self._cache["kinds"])
+        return own if not own or len(kinds) > MOST_KINDS else kinds
 
     def author(self, agent: str) -> Json:
         """The `author` input: who executes."""

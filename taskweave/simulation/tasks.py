@@ -38,6 +38,7 @@ class Tasks:
         self._finished: dict[str, list[tuple[OpenTask, Promise | None]]] = {}
         self.tally = {"done": 0, "spilled": 0, "blocked": 0, "dropped": 0}
         self.subtasks_done = 0
+        self.hours_done = 0.0
         self._worked: dict[str, float] = {}
 
     # ------------------------------------------------------------ opening
@@ -319,6 +320,7 @@ class Tasks:
         self._leave(subtask)
         subtask.status, subtask.finished = "done", stage.moment(stage.now, end=True)
         self.subtasks_done += 1
+        self.hours_done += subtask.step.hours
         self._change(subtask)
         stage.ledger.event("finish", actor=subtask.agent, subject=subtask.id, object=subtask.step.activity, case=task.id)
         self._book_result(task, subtask.execution, subtask=subtask.id, finished=subtask.finished)

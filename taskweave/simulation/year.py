@@ -164,7 +164,8 @@ class Year:
 
     def _seal(self, week: Week) -> None:
         stage = self.stage
-        facts = {**self.tasks.tally, "subtasks": self.tasks.subtasks_done, "until": week.sunday.isoformat()}
+        finished = {"subtasks": self.tasks.subtasks_done, "hours": self.tasks.hours_done}
+        facts = {**self.tasks.tally, **finished, "until": week.sunday.isoformat()}
         stage.clock.last = stage.ledger.seal(week.number, facts)
 
     def _tick(self, day: int, *, opening: bool) -> None:
