@@ -16,13 +16,14 @@ from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
-from taskweave.given import several
+from taskweave.given import checked, several
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, table_named
 from taskweave.pool.trace import BREADTH, DEPTH
 from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
 from taskweave.simulation.year import Outcome, Progress
+from taskweave.telemetry import Telemetry, Tracers
 
 if TYPE_CHECKING:
     import pandas
@@ -119,11 +120,13 @@ class Run:
         patience: float | None = None,
         max_fallback: float | None = None,
         observe: Callable[[Progress], None] | None = None,
+        tracer_provider: Tracers | None = None,
     ) -> Run:
         """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again.
 
-        A run that was begun with a backbone object goes on with one of the same name: `backbone`.
+        A run that was begun with a backbone object goes on with one of the same name: `backbone`.  `tracer_provider` as in `simulate`.
         """
+        checked(tracer_provider=tracer_provider)
         changes: dict[str, Any] = {
             "until": until,
             "base_url": base_url,
@@ -131,7 +134,11 @@ class Run:
             "patience": patience,
             "max_fallback": max_fallback,
         }
-        return Run(*driving.resume(self.folder, backbone=backbone, observe=observe, **changes))
+        warnings: list[str] = []
+        told = Telemetry(tracer_provider=tracer_provider, warn=warnings.append)
+        run = Run(*driving.resume(self.folder, backbone=backbone, observe=observe, told=told, **changes))
+        run.warnings += warnings
+        return run
 
     def inject(self, incidents: str | Path, *, at: str | None = None) -> list[str]:
         """Put the incidents of a file into the run, live or before it is resumed; returns their ids.
@@ -310,14 +317,17 @@ def simulate(
     max_fallback: float | None = None,
     look: bool = True,
     observe: Callable[[Progress], None] | None = None,
+    tracer_provider: Tracers | None = None,
 ) -> Run:
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
     `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
     backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `look=False` asks nothing of an
-    endpoint beforehand.  Works inside a running event loop.  After an interrupt the run that
+    endpoint beforehand.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is left as it is (None: one is made where
+    OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the run that
     is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
     """
+    checked(tracer_provider=tracer_provider)
     loaded = org if isinstance(org, Organization) else Organization.load(org)
     folder, answering = driving.begin(
         loaded,
@@ -337,7 +347,11 @@ def simulate(
         max_fallback=max_fallback,
         look=look,
     )
-    return Run(folder, driving.drive(folder, answering, observe=observe))
+    warnings: list[str] = []
+    told = Telemetry(tracer_provider=tracer_provider, warn=warnings.append)
+    run = Run(folder, driving.drive(folder, answering, observe=observe, told=told))
+    run.warnings += warnings
+    return run
 
 
 def runs(pattern: str | Path = "runs/*") -> Table:

@@ -13,10 +13,11 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
-from taskweave import interrupts
+from taskweave import interrupts, telemetry
 from taskweave.backbones import lasting
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
+from taskweave.engine.witness import Witness
 from taskweave.errors import BackboneOut, BadInput, BudgetReached, DiskFull, Divergence, Interrupted, RunRefused, Stopped
 from taskweave.given import checked, checked_backbone, prompt_folders
 from taskweave.org.calendar import WorkCalendar
@@ -31,10 +32,12 @@ from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
+from taskweave.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from taskweave.org.schema import Organization as Resolved
     from taskweave.records import Backbone, Json
+    from taskweave.telemetry.spans import Facts
 
 ENDINGS: Mapping[str, type[Stopped]] = {
     "interrupted": Interrupted,
@@ -156,10 +159,12 @@ def resume(
     patience: float | None = None,
     max_fallback: float | None = None,
     observe: Callable[[Progress], None] | None = None,
+    told: Telemetry | None = None,
 ) -> tuple[RunFolder, Outcome]:
     """Continue a run; what is None stays as the run was told before.
 
     `backbone` is for a run that was begun with an object of one's own: one of the same name.  Raises RunRefused for another, or for none.
+    `told` has what is done told as spans, where the environment or a tracer provider asks for that.
     """
     given = {"until": until, "base_url": base_url, "limit": limit, "patience": patience, "max_fallback": max_fallback}
     changes = {key: value for key, value in given.items() if value is not None}
@@ -172,15 +177,17 @@ def resume(
         _refuse_changed(folder)
         _refuse_exchanged(folder, answering)
         folder = folder.with_config(**changes)
-        return folder, _within(folder, answering, observe)
+        return folder, _within(folder, answering, observe, told)
 
 
-def drive(folder: RunFolder, backbone: Backbone, *, observe: Callable[[Progress], None] | None = None) -> Outcome:
-    """Run a folder to its horizon while holding it."""
+def drive(
+    folder: RunFolder, backbone: Backbone, *, observe: Callable[[Progress], None] | None = None, told: Telemetry | None = None
+) -> Outcome:
+    """Run a folder to its horizon while holding it; `told` as in `resume`."""
     with folder.lock():
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
-        return _within(folder, backbone, observe)
+        return _within(folder, backbone, observe, told)
 
 
 def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[str] | None = None) -> list[str]:
@@ -245,12 +252,12 @@ def _refuse_exchanged(folder: RunFolder, backbone: Backbone) -> None:
         )
 
 
-def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None) -> Outcome:
+def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None, told: Telemetry | None) -> Outcome:
     """The simulation itself, on a loop of its own: in a thread where this one has a running loop (a notebook)."""
     inbox = Inbox(folder.inbox)
     until = WorkCalendar(folder.organization().calendar).boundary(folder.config.until)
 
-    async def driven() -> Outcome:
+    async def driven(witness: Witness | None) -> Outcome:
         try:
             return await year(
                 folder,
@@ -260,6 +267,7 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
                 patience=folder.config.patience,
                 observe=observe,
                 interrupted=interrupts.heard,
+                witness=witness,
             )
         except DiskFull as full:
             return _without_room(folder, full)
@@ -268,10 +276,33 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
             if (close := getattr(backbone, "close", None)) is not None:
                 await close()
 
-    def work() -> Outcome:
-        return asyncio.run(driven())
+    with telemetry.session(told, lambda: _facts(folder, backbone)) as spans:
 
-    return _in_thread(work, stop=lambda: inbox.control("stop")) if _in_a_loop() else work()
+        def work() -> Outcome:
+            return asyncio.run(driven(spans))
+
+        outcome = _in_thread(work, stop=lambda: inbox.control("stop")) if _in_a_loop() else work()
+        if spans is not None:
+            spans.reached(outcome.week, outcome.stop)
+    return outcome
+
+
+def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
+    """What is told of a session before it begins."""
+    from taskweave.telemetry.attributes import server_of
+    from taskweave.telemetry.spans import Facts
+
+    config = folder.config
+    server = server_of(getattr(backbone, "base_url", None))
+    return Facts(
+        run=folder.path.name,
+        organization=config.organization,
+        seed=config.seed,
+        until=config.until,
+        backbone=backbone.name,
+        roles={agent.id: agent.role for agent in folder.population().agents},
+        servers={} if server is None else {backbone.name: server},
+    )
 
 
 def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:

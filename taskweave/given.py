@@ -79,6 +79,10 @@ _RULES = {
     "patience": (_seconds, "a number of seconds is needed, for example 600."),
     "assign": (lambda value: value in ("match", "model"), "who chooses the roles of subtasks is 'match' (code) or 'model'."),
     "base_url": (lambda value: value is None or isinstance(value, str), "a text is needed, for example 'http://localhost:8000/v1'."),
+    "tracer_provider": (
+        lambda value: value is None or callable(getattr(value, "get_tracer", None)),
+        "a tracer provider of OpenTelemetry is needed, for example 'opentelemetry.sdk.trace.TracerProvider()'.",
+    ),
     "style": (lambda value: value in (None, "full", "compact"), "the style of asking is 'full' or 'compact'."),
     "max_fallback": (_share, "a share from 0 to 1 is needed, for example 0.2."),
     "tags": (_texts, "texts by texts are needed, for example {'study': 'pilot'}."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from urllib.parse import urlsplit
 
@@ -33,6 +34,13 @@ def _only_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(OpenAI, "_connected", guarded)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have telemetry asked for; a test that wants it says so itself."""
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "taskweave"
 # Room -> the rooms it may import besides itself.
 WORDS = {"errors", "records", "shipped"}
 FOUNDATIONS = {"org", "engine", "pool"}
-PORTS = {"prompts", "runs", "backbones", "tools"}
+PORTS = {"prompts", "runs", "backbones", "tools", "telemetry"}
 LOOP = {"simulation"}
 READERS = {"evaluation", "exports", "report", "conversations", "orgagent"}
 DOOR = {"__main__", "cli", "api", "driving", "given", "interrupts", "rehearsal", ""}
@@ -42,8 +42,18 @@ ONLY_IN = {
     "sqlalchemy": ("pool/", "evaluation/"),
     "pandas": ("api.py",),
     "typer": ("cli/",),
+    "opentelemetry": ("telemetry/spans.py", "telemetry/exporting.py"),
 }
-WALL_CLOCK_IN = ("engine/gateway.py", "engine/journal.py", "backbones/", "runs/", "cli/", "api.py", "report/status.py")
+WALL_CLOCK_IN = (
+    "engine/gateway.py",
+    "engine/journal.py",
+    "backbones/",
+    "runs/",
+    "cli/",
+    "api.py",
+    "report/status.py",
+    "telemetry/spans.py",
+)
 WALL_CLOCK = {
     *(("time", name) for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns", "perf_counter_ns", "sleep")),
     *(("datetime", name) for name in ("now", "utcnow", "today")),

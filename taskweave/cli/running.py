@@ -21,6 +21,7 @@ from taskweave.errors import BadInput
 if TYPE_CHECKING:
     from taskweave.runs import RunFolder
     from taskweave.simulation.year import Outcome
+    from taskweave.telemetry import Telemetry
 
 
 class Assign(StrEnum):
@@ -176,7 +177,7 @@ def run(
         look=look,
     )
     with Watch(Inbox(folder.inbox)) as watch:
-        outcome = drive(folder, answering, observe=watch.see)
+        outcome = drive(folder, answering, observe=watch.see, told=told())
     conclude(folder, outcome)
 
 
@@ -208,7 +209,14 @@ def resume(
     folder = RunFolder.open(run)
     with Watch(Inbox(folder.inbox)) as watch:
         folder, outcome = driving.resume(
-            folder, until=until, base_url=base_url, limit=limit, patience=patience, max_fallback=max_fallback, observe=watch.see
+            folder,
+            until=until,
+            base_url=base_url,
+            limit=limit,
+            patience=patience,
+            max_fallback=max_fallback,
+            observe=watch.see,
+            told=told(),
         )
     conclude(folder, outcome)
 
@@ -243,6 +251,13 @@ def tags(given: list[str]) -> dict[str, str]:
         if not equals or not key:
             raise BadInput(f"--tag {key!r}: a tag is written K=V, for example --tag study=pilot.")
     return {key: value for key, _, value in pairs}
+
+
+def told() -> Telemetry:
+    """What the environment asks to be told of a run, with warnings on stderr."""
+    from taskweave.telemetry import Telemetry
+
+    return Telemetry(warn=lambda text: output.warn([text]))
 
 
 def conclude(folder: RunFolder, outcome: Outcome) -> None:

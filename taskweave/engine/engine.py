@@ -27,6 +27,7 @@ from taskweave.engine.gateway import Gateway, Pacing, completed, storable
 from taskweave.engine.journal import Ended, Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
 from taskweave.engine.store import damaged
+from taskweave.engine.witness import Witness
 from taskweave.errors import DiskFull, Divergence, EngineFault
 from taskweave.records import Backbone, Json
 
@@ -60,8 +61,9 @@ class Engine:
     """One run's concurrency.
 
     `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is called about
-    every twentieth of a second; `interrupted` says whether a signal came before this engine heard them.  After `drive`, `stop` says why
-    it ended early (interrupted, stopped, outage, refused, disk, divergence, error; None: it did not) and `cause` says so in words.
+    every twentieth of a second; `interrupted` says whether a signal came before this engine heard them; `witness` is told what is asked
+    now.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage, refused, disk, divergence, error; None: it did not)
+    and `cause` says so in words.
     """
 
     def __init__(
@@ -76,15 +78,23 @@ class Engine:
         observe: Callable[[EngineStats], None] | None = None,
         pacing: Pacing | None = None,
         interrupted: Callable[[], bool] = lambda: False,
+        witness: Witness | None = None,
     ) -> None:
         self.journal = journal
         self.seed = seed
         self.inbox = inbox
         self.stop: str | None = None
         self.cause = ""
-        self._observe, self._was_interrupted = observe, interrupted
+        self._observe, self._was_interrupted, self._witness = observe, interrupted, witness
         self._gateway = Gateway(
-            journal=journal, backbone=backbone, limit=limit, patience=patience, pacing=pacing or Pacing(), halt=self.halt, stir=self._stir
+            journal=journal,
+            backbone=backbone,
+            limit=limit,
+            patience=patience,
+            pacing=pacing or Pacing(),
+            halt=self.halt,
+            stir=self._stir,
+            witness=witness,
         )
         self._sites: set[str] = set()
         self._open: dict[str, Work] = {}
@@ -315,6 +325,8 @@ class Engine:
                 ask = work.coroutine.send(value)
             except StopIteration as end:
                 self._resolve(work, end.value)
+                if self._witness is not None:
+                    self._witness.ended(site)
                 return
             if type(ask) is not Ask:
                 raise EngineFault(f"{site!r}: a work may await only its context, not {ask!r}")
@@ -322,10 +334,15 @@ class Engine:
             outcome = self.journal.outcome(ask.key)
             if outcome is None:
                 ask.work = work
+                if self._witness is not None:
+                    self._witness.asked(ask)
                 if ask.answer is None:
                     self._gateway.submit(ask, work.due)
                 else:
-                    self._looked_up.append(Landed(ask, Outcome(storable({"answer": ask.answer(), "latency": 0.0}))))
+                    found = ask.answer()
+                    if self._witness is not None:
+                        self._witness.looked_up(ask, found)
+                    self._looked_up.append(Landed(ask, Outcome(storable({"answer": found, "latency": 0.0}))))
                 return
             self._replayed += 1
             value = self._seen(ask, outcome)

@@ -16,6 +16,7 @@ from functools import partial
 
 from taskweave.engine.journal import Ended, Journal, Landed, Outcome
 from taskweave.engine.promises import Ask, Due
+from taskweave.engine.witness import Witness
 from taskweave.errors import BadInput, EngineFault, Refused, Transient
 from taskweave.records import Backbone, Completion, Json, Request, canonical
 
@@ -91,6 +92,7 @@ class Gateway:
         pacing: Pacing,
         halt: Callable[[str, str], None],
         stir: Callable[[], None],
+        witness: Witness | None = None,
     ) -> None:
         if limit < 1:
             raise BadInput(f"the limit is {limit}; at least 1 request must be allowed at a time")
@@ -106,7 +108,7 @@ class Gateway:
         self.cancelled = 0
         self._journal, self._backbone = journal, backbone
         self._patience, self._pacing = patience, pacing
-        self._halt, self._stir = halt, stir
+        self._halt, self._stir, self._witness = halt, stir, witness
         self._heap: list[tuple[Due, int, Ask]] = []
         self._order = 0
         self._flying: dict[asyncio.Task[tuple[Completion, float]], Ask] = {}
@@ -213,6 +215,8 @@ class Gateway:
         assert ask.request is not None
         clock = asyncio.get_running_loop().time
         began = clock()
+        if self._witness is not None:
+            self._witness.sent(ask)
         # One that never comes back would never fail, so nothing would ever run out of patience.
         limit = max(self._patience, LEAST_WAIT)
         try:
@@ -231,21 +235,26 @@ class Gateway:
             if not self._closed:
                 self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone cancelled its own request"))
             return
-        match task.exception():
+        trouble = task.exception()
+        if trouble is not None and self._witness is not None:
+            self._witness.failed(ask, trouble)
+        match trouble:
             case None:
                 completion, latency = task.result()
                 if not isinstance(completion, Completion):
                     self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone returned {completion!r}, not a Completion"))
                     return
+                if self._witness is not None:
+                    self._witness.landed(ask, completion, latency)
                 self._recovered()
                 assert ask.request is not None, "look-ups are not sent"
                 self.landed.append(Landed(ask, journaled(ask.request, completion, latency), attempt))
-            case Transient() as trouble:
+            case Transient():
                 self._failed(ask, attempt, trouble)
-            case Refused() as trouble:
+            case Refused():
                 self.ended.append(Ended(attempt, "refused", str(trouble)))
                 self._halt("refused", str(trouble))
-            case trouble:
+            case _:
                 self._failed_badly(attempt, trouble)
 
     def _answered(self) -> None:

@@ -95,15 +95,17 @@ class Context:
     """All that a work may await, one thing at a time.
 
     `ordinal` and `latency` (seconds) belong to the completion or look-up that returned last; a table of calls is built from them.
+    `actor` names on whose behalf the work asks, for whoever watches.
     """
 
-    __slots__ = ("_reads", "_request_seed", "_seed", "draw", "latency", "ordinal", "site")
+    __slots__ = ("_reads", "_request_seed", "_seed", "actor", "draw", "latency", "ordinal", "site")
 
     def __init__(self, site: str, *, seed: int, draw: int, reads: bool) -> None:
         self.site = site
         self.draw = draw
         self.ordinal = 0
         self.latency = 0.0
+        self.actor = ""
         self._seed = seed
         self._reads = reads
         self._request_seed: int | None = None

@@ -203,6 +203,7 @@ class Setting:
         agent: str,
     ) -> Answered[T]:
         """A step's answer in the run's style; `agent` is who acts, by which requests are routed."""
+        ctx.actor = agent
         return await self.style.ask(self, ctx, step, inputs, schema, parse, fallback, agent)
 
     async def one(

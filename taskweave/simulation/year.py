@@ -17,6 +17,7 @@ from simpy.events import Event
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
 from taskweave.engine.engine import Engine, EngineStats
 from taskweave.engine.journal import Journal
+from taskweave.engine.witness import Witness
 from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import Week, WorkCalendar
 from taskweave.org.delegation import Delegation
@@ -260,6 +261,7 @@ async def simulate(
     patience: float,
     observe: Callable[[Progress], None] | None = None,
     interrupted: Callable[[], bool] = lambda: False,
+    witness: Witness | None = None,
 ) -> Outcome:
     """Run or resume the year in `folder` up to the end of week `until_week`.  The caller holds the folder's lock.
 
@@ -300,6 +302,7 @@ async def simulate(
             patience=patience,
             observe=progress,
             interrupted=interrupted,
+            witness=witness,
         )
         clock = Clock()
         ledger = Ledger(engine, journal, pool, calendar, lambda: int(clock.env.now))
