@@ -38,6 +38,7 @@ from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
+from taskweave.runs.resuming import stays_stopped
 from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.year import Outcome, Progress
@@ -188,6 +189,8 @@ def resume(
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         folder = folder.with_config(**changes)
+        if (still := _still_stopped(folder)) is not None:
+            return folder, still
         return folder, _within(folder, answering, observe)
 
 
@@ -274,6 +277,16 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
         return asyncio.run(driven())
 
     return _in_thread(work, stop=lambda: inbox.control("stop")) if _in_a_loop() else work()
+
+
+def _still_stopped(folder: RunFolder) -> Outcome | None:
+    """The ending that a run would have again at once, of answers that it had: then nothing is asked before more is allowed."""
+    with JournalReader(folder.journal_path) as reader:
+        stops, weeks = reader.stops(), reader.weeks()
+    last = stops[-1] if stops and stops[-1].current else None
+    if last is None or not stays_stopped(last.why, last.cause, folder.config.max_fallback):
+        return None
+    return Outcome(stop=last.why, cause=last.cause, week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=len(weeks))
 
 
 def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:

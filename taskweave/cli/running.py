@@ -263,9 +263,8 @@ def stopped(folder: RunFolder, outcome: Outcome) -> str:
 
     cause = f": {outcome.cause.rstrip('.')}" if outcome.cause else ""
     again = f", of which {outcome.executed} had been re-executed" if outcome.executed < outcome.week else ""
-    return (
-        f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: {resume_command(folder.path, outcome.stop, outcome.cause)}"
-    )
+    command = resume_command(folder.path, outcome.stop or "", outcome.cause)
+    return f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: {command}"
 
 
 def register(app: typer.Typer) -> None:

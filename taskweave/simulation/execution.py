@@ -225,7 +225,7 @@ def read_steps(
                 sources=tuple(source for source in step.sources if source in answers.SOURCES),
             ),
             scores={},
-            mark=marks[index].mended if changed[index] or acyclic[index] != tuple(after[index]) else marks[index],
+            mark=marks[index].mended if changed[index] or len(acyclic[index]) < len(after[index]) else marks[index],
         )
         for index, step in enumerate(found)
     ], [*notes, *cycles]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from taskweave.records import LEVELS, Quality, step_of, worst
-from taskweave.runs.resuming import to_allow
+from taskweave.runs.resuming import FALLBACK, beyond
 
 LEAST_OF_ALL = 20  # answers before their share says something
 LEAST_OF_A_GROUP = 10  # of one step at one level
@@ -102,11 +102,7 @@ class Tally:
         reasons = sum((self._reasons[group] for group in groups), Counter[str]())
         told = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))[:SHOWN_REASONS]
         often = "; ".join(f"{count:,} times {reason!r}" if count > 1 else f"once {reason!r}" for reason, count in told)
-        self.halt(
-            "fallback",
-            f"of {what} {fallback:,} of {asked:,} ({100 * fallback / asked:.1f} %) could not be used and were made by code, more than "
-            f"the {100 * self.most:g} % that are allowed; most often: {often}. {to_allow(fallback / asked)}",
-        )
+        self.halt(FALLBACK, beyond(what, fallback, asked, self.most, often))
 
 
 def level_of(site: str) -> str:
