@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from taskweave.records import BY_CODE, LEVELS, STEPS, Mark, Request, step_of
 from taskweave.report.closing import closing
 from taskweave.report.status import answers_told
 from taskweave.simulation.tally import Tally, level_of
+from tests.cli.door import type_in
+from tests.loopback import Loopback
 from tests.simulated import WORKSHOP, Stub, events, rows
 from tests.test_loop import parallel
 
@@ -244,3 +247,24 @@ def test_a_share_is_beyond_the_bound_only_where_it_is_greater_and_of_enough_answ
         tally.asked(site, "execute", "any", "ok" if good else "fallback", "" if good else "empty")
         tally.settle(site, "ok" if good else "fallback")
     assert bool(heard) is stops
+
+
+def test_the_command_that_a_stopped_run_names_lets_it_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with Loopback(faults=["nonsense"] * 40) as server:
+        asked = ["--backbone", "openai:any", "--base-url", server.url, "--no-look", "--max-fallback", "1%"]
+        done = type_in("run", "tiny", "--until", "week:2", "--out", "r", *asked)
+        assert done.exit_code == 3, done.output
+        said = " ".join(str(done.stderr).split())
+        command = said.rpartition("Continue with: ")[2]
+        assert re.fullmatch(r"taskweave resume r --max-fallback \d+%", command)
+        sent = len(server.requests)
+        assert type_in("resume", "r").exit_code == 3
+        assert len(server.requests) == sent
+        share = next(line for line in str(type_in("status", "r").stdout).splitlines() if "fallback" in line and "share" in line)
+        assert "(stops beyond 1 %)" in share
+        assert type_in("resume", "r", "--max-fallback", "100%").exit_code == 0
+    told = type_in("runs", ".").stdout
+    assert "fallback" in told
+    assert re.search(r"\d+\.\d %", told)

@@ -34,8 +34,8 @@ class Route:
 
     @property
     def identity(self) -> str:
-        """What the run calls its backbone: as it was written, and the route's own name for it."""
-        return self.spec if self.name is None else f"{self.spec}#{self.name}"
+        """What the run calls its backbone: as it was written, and the route's own name for it; what kind it is stands before a colon."""
+        return self.spec if self.name is None else f"{self.spec}{'#' if ':' in self.spec else ':#'}{self.name}"
 
     @property
     def takes_a_url(self) -> bool:
@@ -87,13 +87,13 @@ class Routed:
         for route in routes.routes:
             identity, url = route.identity, route.url(base_url)
             try:
+                if (route.spec, url) not in made:
+                    made[route.spec, url] = backbone(route.spec, base_url=url)
                 if identity in places and places[identity] != url:
                     raise BadInput(
                         f"{identity!r} is asked at {places[identity] or 'its own address'} already, and a run tells backbones apart by "
                         f"their names: give this one a name of its own, for example 'name: second'"
                     )
-                if (route.spec, url) not in made:
-                    made[route.spec, url] = backbone(route.spec, base_url=url)
                 self._members[identity], places[identity] = made[route.spec, url], url
             except BadInput as trouble:
                 problems.append(Problem(file=routes.file, line=route.line, what=str(trouble)))
