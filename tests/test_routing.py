@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ import pytest
 import taskweave as tw
 import taskweave.driving as driving
 from taskweave.api import Run
-from taskweave.backbones.routing import Routes, read_routes
+from taskweave.backbones.routing import Routed, Routes, read_routes
 from taskweave.backbones.scripted import Scripted
 from taskweave.errors import BadInput, Divergence, RoutingInvalid
 from taskweave.org.schema import parse
+from taskweave.prompts import PromptBook
+from taskweave.records import Completion, Request
 from taskweave.report.closing import closing, render
 from taskweave.report.status import answers_told
 from tests.cli.door import refused, type_in
 from tests.loopback import Loopback
+from tests.samples import INPUTS
 from tests.simulated import WORKSHOP, rows
 
 BY_STEP = """
@@ -135,6 +139,21 @@ def test_a_route_may_lead_to_the_object_that_answers_the_run(tmp_path: Path) -> 
     run = run_with(tmp_path / "a", text, backbone=Scripted({"merge": merges}))
     assert set(asked) == {"scripted"}
     assert {row["backbone"] for row in rows(run, "calls", prompt="execute")} == {"scripted:#other"}
+
+
+def test_a_replay_answers_for_every_backbone_that_the_routes_name() -> None:
+    asked: list[str] = []
+
+    class Recorded(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            asked.append(request.backbone)
+            return Completion(text="{}")
+
+    replayed = Routed(Recorded(), routes(BY_STEP.replace("URL", "http://127.0.0.1:9/v1")), spec="replay:runs/a")
+    for name in ("openai:small", "openai:large", "scripted"):
+        request = PromptBook.load().request("merge", INPUTS["merge"], schema=None, backbone=name)
+        assert asyncio.run(replayed.complete(request)).text == "{}"
+    assert asked == ["openai:small", "openai:large", "scripted"]
 
 
 # ---------------------------------------------------------------- what is refused
