@@ -18,16 +18,29 @@ from taskweave.backbones import lasting
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
-from taskweave.errors import BackboneOut, BadInput, BudgetReached, DiskFull, Divergence, Interrupted, RunRefused, Stopped
+from taskweave.errors import (
+    BackboneOut,
+    BadInput,
+    BudgetReached,
+    DiskFull,
+    Divergence,
+    Interrupted,
+    RoutingInvalid,
+    RunRefused,
+    Stopped,
+    TooManyFallbacks,
+)
 from taskweave.given import checked, checked_backbone, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
+from taskweave.org.yamlfile import Unreadable, read_limited
 from taskweave.prompts import PromptBook
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
+from taskweave.runs.resuming import stays_stopped
 from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.year import Outcome, Progress
@@ -35,6 +48,7 @@ from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
 
 if TYPE_CHECKING:
+    from taskweave.backbones.routing import Routes
     from taskweave.org.schema import Organization as Resolved
     from taskweave.records import Backbone, Json
     from taskweave.telemetry.spans import Facts
@@ -43,10 +57,12 @@ ENDINGS: Mapping[str, type[Stopped]] = {
     "interrupted": Interrupted,
     "stopped": Interrupted,
     "budget": BudgetReached,
+    "fallback": TooManyFallbacks,
     "outage": BackboneOut,
     "refused": BackboneOut,
     "disk": BackboneOut,
 }
+ROUTING = "routing.yaml"  # within the run folder
 NAMED = 6  # so many changed inputs are named in full
 
 
@@ -118,7 +134,8 @@ def begin(
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
-    answering = _backbone(backbone, base_url)
+    routing_text, routes = _routes(routing, resolved)
+    answering = _backbone(backbone, base_url, routes)
     laid = prompt_folders(prompts)
     PromptBook.load(*laid).try_out()
     population = Population.sample(resolved, seed)
@@ -135,6 +152,7 @@ def begin(
         patience=patience,
         tags=dict(tags),
         style=style or "full",
+        routing=None if routes is None else ROUTING,
         max_fallback=max_fallback,
         segments=(Segment(backbone=answering.name),),
     )
@@ -145,6 +163,7 @@ def begin(
         prompts_dirs=laid,
         population_json=population.to_json(),
         injections=Injection.name([*payloads, *extra]),
+        routing_text=routing_text,
     )
     return folder, answering
 
@@ -177,6 +196,8 @@ def resume(
         _refuse_changed(folder)
         _refuse_exchanged(folder, answering)
         folder = folder.with_config(**changes)
+        if (still := _still_stopped(folder)) is not None:
+            return folder, still
         return folder, _within(folder, answering, observe, told)
 
 
@@ -305,6 +326,16 @@ def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
     )
 
 
+def _still_stopped(folder: RunFolder) -> Outcome | None:
+    """The ending that a run would have again at once, of answers that it had: then nothing is asked before more is allowed."""
+    with JournalReader(folder.journal_path) as reader:
+        stops, weeks = reader.stops(), reader.weeks()
+    last = stops[-1] if stops and stops[-1].current else None
+    if last is None or not stays_stopped(last.why, last.cause, folder.config.max_fallback):
+        return None
+    return Outcome(stop=last.why, cause=last.cause, week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=len(weeks))
+
+
 def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
     """The disk was full where no engine could say so, before it began or after it had ended: said here, where there is room for that."""
     with contextlib.suppress(DiskFull), Journal(folder.journal_path, create=False) as journal:
@@ -334,13 +365,37 @@ def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome
                 stop()
 
 
-def _backbone(given: str | Backbone, base_url: str | None) -> Backbone:
-    if not isinstance(given, str):
-        checked_backbone(given)
-        return given
+def _routes(file: Path | None, org: Resolved) -> tuple[bytes | None, Routes | None]:
+    """A routing file's content and what it says.  Raises RoutingInvalid."""
+    if file is None:
+        return None, None
+    from taskweave.backbones.routing import read_routes
+
+    try:
+        text = read_limited(file)
+    except Unreadable as trouble:
+        raise RoutingInvalid([trouble.problem(str(file))]) from None
+    return text, read_routes(text, str(file), org)
+
+
+def _backbone(given: str | Backbone, base_url: str | None, routes: Routes | None) -> Backbone:
+    """What answers: the backbone that was given, and beside it those of the routes."""
     from taskweave.backbones import backbone
 
-    return backbone(given, base_url=base_url)
+    own_url = base_url
+    if routes is not None and any(route.takes_a_url and route.base_url is None for route in routes.routes):
+        # Then it has a meaning also where the run's own backbone has no use for it.
+        own_url = base_url if isinstance(given, str) and given.partition(":")[0] == "openai" else None
+    if isinstance(given, str):
+        answering = backbone(given, base_url=own_url)
+    else:
+        checked_backbone(given)
+        answering = given
+    if routes is None:
+        return answering
+    from taskweave.backbones.routing import Routed
+
+    return Routed(answering, routes, spec=given if isinstance(given, str) else None, base_url=base_url)
 
 
 def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) -> Backbone:
@@ -352,11 +407,11 @@ def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) 
                 f"{folder.path}: the run was begun from Python with a backbone object named {name!r}, which no file can bring back. "
                 f"Resume it from Python with such an object: Run.open({str(folder.path)!r}).resume(backbone=...)."
             )
-        return _backbone(config.backbone, base_url or config.base_url)
-    checked_backbone(given)
+        return _backbone(config.backbone, base_url or config.base_url, folder.routes())
+    answering = _backbone(given, base_url or config.base_url, folder.routes())
     if given.name != name:
         raise RunRefused(f"{folder.path}: backbone={given!r} is named {given.name!r}, but {name!r} answered so far. Give one of that name.")
-    return given
+    return answering
 
 
 def _not_behind(folder: RunFolder, until: str) -> None:

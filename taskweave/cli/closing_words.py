@@ -20,7 +20,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     """Print the closing table of what has been written; the JSON object says the same."""
     from taskweave.pool.pool import Pool
     from taskweave.report import economy
-    from taskweave.report.status import status
+    from taskweave.report.status import answers_told, status
 
     now = status(folder, deep=True)
     summary: dict[str, Any] = {
@@ -41,7 +41,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     with Pool.open(folder.run_db_path) as pool:
         if max(pool.weeks(), default=0) < outcome.week:
             return summary  # it was being rebuilt, and would look like a shorter run
-        table = closing(pool, folder.organization(), folder.population())
+        table = closing(pool, folder.organization(), folder.population(), answers_told(folder))
         # A year's digest takes as long as reading all of it: only a program that asked for everything gets it here.
         summary |= {"digest": pool.digest() if output.is_json_only() else None, "closing": plain(table)}
         example = example_result(pool)

@@ -275,16 +275,12 @@ def conclude(folder: RunFolder, outcome: Outcome) -> None:
 
 def stopped(folder: RunFolder, outcome: Outcome) -> str:
     """Why a run ended early, and the command that resumes it."""
+    from taskweave.runs.resuming import resume_command
+
     cause = f": {outcome.cause.rstrip('.')}" if outcome.cause else ""
     again = f", of which {outcome.executed} had been re-executed" if outcome.executed < outcome.week else ""
-    return f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: taskweave resume {quoted(folder.path)}"
-
-
-def quoted(path: Path) -> str:
-    """A path as one types it in a shell."""
-    import shlex
-
-    return shlex.quote(str(path))
+    command = resume_command(folder.path, outcome.stop or "", outcome.cause)
+    return f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: {command}"
 
 
 def register(app: typer.Typer) -> None:

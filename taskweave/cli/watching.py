@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from taskweave.report.status import Status
 
 
+_ORIGINS = {"scripted": " (a scripted stand-in, no model)", "mixed": " (a scripted stand-in and models, by routes)"}
+
+
 def status(run: RunName, as_json: AsJson = False) -> None:
     """How far a run is and what it took, also while it runs, e.g. [bold]taskweave status company-a-1[/bold]."""
     from taskweave.report.status import status as look
@@ -41,6 +44,7 @@ def runs(
     from rich.table import Table
 
     from taskweave.report.status import survey
+    from taskweave.report.wording import percent
     from taskweave.runs import list_runs
 
     found = survey(list_runs(pattern))
@@ -48,15 +52,15 @@ def runs(
     if not found:
         output.line(f"There are no runs under {pattern or 'runs/'}. Start one with: taskweave run company_a")
         return
-    table = Table("run", "organization", "backbone", "state", "week", "date", "done", "calls", "cost")
+    table = Table("run", "organization", "backbone", "state", "week", "date", "done", "fallback", "calls", "cost")
     for one in found:
         if one["state"] == "unreadable":
-            table.add_row(one["run"], "-", "-", one["state"], *["-"] * 5)
+            table.add_row(one["run"], "-", "-", one["state"], *["-"] * 6)
             output.note(f"warning: {one['cause']}")
             continue
-        week, cost = f"{one['week']}/{one['weeks']}", dollars(one["cost"])
+        week, cost, share = f"{one['week']}/{one['weeks']}", dollars(one["cost"]), percent(one["fallback_share"], 1)
         named = (one[name] for name in ("run", "organization", "backbone", "state"))
-        table.add_row(*named, week, one["date"], str(one["done"]), amount(one["calls"]), cost)
+        table.add_row(*named, week, one["date"], str(one["done"]), share, amount(one["calls"]), cost)
     output.show(table)
 
 
@@ -128,24 +132,24 @@ def _table(now: Status) -> object:
 
 def _lines(now: Status) -> list[tuple[str, str]]:
     from taskweave.report import economy
-    from taskweave.report.wording import percent
 
     tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
-    share = "-" if now.fallback_share is None else percent(now.fallback_share, 1)
+    done = f"{now.done} done" + (f" ({now.done_without_fallback} without fallbacks)" if now.done_without_fallback < now.done else "")
     lines = [
         ("run", now.run),
         ("organization", f"{now.organization}, seed {now.seed}"),
-        ("backbone", now.backbone + (" (a scripted stand-in, no model)" if now.origin == "scripted" else "")),
+        ("backbone", now.backbone + _ORIGINS.get(now.origin, "")),
         ("state", now.state + (f": {now.cause}" if now.cause else "")),
         ("held by", now.holder or "nobody"),
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
-        ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
+        ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
         ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {amount(now.lost)} lost"),
         ("tokens", tokens),
         *(economy.lines(now.economy) if now.economy is not None else ()),
         ("cost", dollars(now.cost)),
-        ("fallback share", share),
+        *_fallbacks(now),
+        *_by_backbone(now),
         ("incidents", ", ".join(now.injections) or "none"),
     ]
     if now.waiting:
@@ -153,6 +157,33 @@ def _lines(now: Status) -> list[tuple[str, str]]:
     if now.rejected:
         lines.append(("rejected", "; ".join(now.rejected)))
     return [*lines, ("next", now.next)]
+
+
+def _fallbacks(now: Status) -> list[tuple[str, str]]:
+    """The share of answers that code had to make, and where they are: a share of all would hide a step that always fails."""
+    from taskweave.report.wording import percent
+
+    asked = sum(counts[0] for levels in now.answers.values() for counts in levels.values())
+    said = f"{percent(now.fallback_share, 1)} of {asked:,} answers" if asked else "-"
+    if now.max_fallback is not None:
+        said += f" (stops beyond {100 * now.max_fallback:g} %)"
+    lines = [("fallback share", said)]
+    for step, levels in now.answers.items():
+        found = [f"{level} {percent(made / of, 1)} ({made:,} of {of:,})" for level, (of, _, made) in levels.items() if made]
+        lines += [(f"  {step}", ", ".join(found))] if found else []
+    return lines
+
+
+def _by_backbone(now: Status) -> list[tuple[str, str]]:
+    """What each backbone took, where there is more than one."""
+    from taskweave.report.wording import percent
+
+    lines = []
+    for name, used in now.backbones.items() if len(now.backbones) > 1 else ():
+        share = percent(used["fallback"] / used["asked"], 1) if used["asked"] else "-"
+        tokens = f"{amount(used['prompt_tokens'])} prompt, {amount(used['completion_tokens'])} completion tokens"
+        lines.append((f"  {name}", f"{amount(used['calls'])} calls, {tokens}, fallbacks {share}"))
+    return [("by backbone", ""), *lines] if lines else []
 
 
 def register(app: typer.Typer) -> None:

@@ -28,13 +28,14 @@ from taskweave.runs.lock import Holder, abandoned, held, holder, owned
 from taskweave.shipped import prompt_files
 
 if TYPE_CHECKING:
+    from taskweave.backbones.routing import Routes
     from taskweave.org.population import Population
     from taskweave.org.schema import Organization
     from taskweave.prompts import PromptBook
 
 RUNS = Path("runs")  # where names of runs are looked for, under the folder one stands in
 CONFIG = "config.json"
-RESUMABLE = frozenset({"until", "base_url", "limit", "patience"})  # what may change without changing a request
+RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback"})  # what may change without changing a request
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
 
@@ -73,8 +74,9 @@ class RunFolder:
         prompts_dirs: Sequence[Path],
         population_json: str,
         injections: Sequence[Injection] = (),
+        routing_text: bytes | None = None,
     ) -> RunFolder:
-        """Make the folder of a new run; later `prompts_dirs` lay over earlier ones.
+        """Make the folder of a new run; later `prompts_dirs` lay over earlier ones, `routing_text` goes where the config says.
 
         Raises RunRefused where something lies at `path`, or it lies within another run, BadInput where one may not write there,
         BackboneOut (75) on a full disk.
@@ -93,7 +95,7 @@ class RunFolder:
             try:
                 with owned(unmarked):
                     unmarked.rename(building)
-                    _fill(building, config, organization_text, prompts_dirs, population_json, injections)
+                    _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text)
                     building.rename(path)
             except BaseException:
                 for half in (unmarked, building):
@@ -122,7 +124,7 @@ class RunFolder:
         return RunFolder(path, read_config(text, str(file)))
 
     def with_config(self, **changes: Any) -> RunFolder:
-        """The run with what `resume` may change, written in one step: until, base_url, limit, patience."""
+        """The run with what `resume` may change, written in one step: until, base_url, limit, patience, max_fallback."""
         if other := set(changes) - RESUMABLE:
             raise RunRefused(f"{self.path}: {sorted(other)} cannot change in a run; they would change what is asked. Start a new run.")
         config = read_config(json.dumps({**self.config.model_dump(mode="json"), **changes}), str(self.path / CONFIG))
@@ -179,6 +181,19 @@ class RunFolder:
         from taskweave.prompts import PromptBook
 
         return PromptBook.load(self.path / self.config.segments[0].prompts)
+
+    def routes(self) -> Routes | None:
+        """Which backbone answers what; None where one answers all.  Raises RoutingInvalid for a file that is not what was written."""
+        if self.config.routing is None:
+            return None
+        from taskweave.backbones.routing import read_routes
+
+        file = self.path / self.config.routing
+        try:
+            text = file.read_bytes()
+        except OSError as error:
+            raise BadInput(f"{file}: cannot be read ({error.strerror}). The run's routes are in it; restore it from a copy.") from error
+        return read_routes(text, str(file), self.organization())
 
     # ------------------------------------------------------------ other processes
     @contextlib.contextmanager
@@ -268,6 +283,7 @@ def _fill(
     prompts_dirs: Sequence[Path],
     population_json: str,
     injections: Sequence[Injection],
+    routing_text: bytes | None,
 ) -> None:
     segment = config.segments[0]
     prompts, inbox = folder / segment.prompts, folder / "inbox"
@@ -275,6 +291,8 @@ def _fill(
     inbox.mkdir()
     _write(folder / segment.org, organization_text)
     _write(folder / "population.json", population_json)
+    if config.routing is not None and routing_text is not None:
+        _write(folder / config.routing, routing_text)
     laid = {file.name: file for directory in prompts_dirs for file in prompt_files(directory)}
     for name, file in laid.items():
         _write(prompts / name, file.read_bytes())

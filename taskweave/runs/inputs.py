@@ -45,6 +45,8 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
     agents = json.loads(folder.population().to_json())
     yield "population.json: who is in it", [agent["id"] for agent in agents]
     yield from ((f"population.json: {agent['id']}", agent) for agent in agents)
+    if (routes := folder.routes()) is not None:
+        yield from ((f"{folder.config.routing}: route {number}", route.told()) for number, route in enumerate(routes.routes, 1))
     yield from ((f"{segment.prompts}/{prompt.id}.md", prompt.digest) for prompt in folder.prompts())
 
 

@@ -6,9 +6,10 @@ Entry point: `Setting`.  It turns them into the inputs of prompts and asks.  It 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
+from taskweave.backbones.routing import Routes
 from taskweave.backbones.structured import Answered, ask
 from taskweave.cutting import Kept, fair_share, value_tokens
 from taskweave.engine.promises import Context as WorkContext
@@ -17,7 +18,8 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import Json, Origin, Request
+from taskweave.records import Json, Origin, Request, step_of
+from taskweave.simulation.tally import Tally
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
@@ -76,6 +78,8 @@ class Setting:
     seed: int
     draw: int
     style: Style = field(default_factory=Full)
+    routes: Routes | None = None
+    tally: Tally = field(default_factory=Tally, repr=False)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
 
     def organization(self) -> Json:
@@ -217,8 +221,20 @@ class Setting:
         agent: str,
     ) -> Answered[T]:
         """One structured question: rendered, asked, parsed, or answered by `fallback` with the reason recorded."""
+        backbone = self.answering(prompt, agent)
 
         def request(halvings: int = 0) -> Request:
-            return self.prompts.request(prompt, inputs, schema=schema, backbone=self.backbone, halvings=halvings)
+            return self.prompts.request(prompt, inputs, schema=schema, backbone=backbone, halvings=halvings)
 
-        return await ask(ctx, request(), parse, fallback, shrink=request)
+        answered = await ask(ctx, request(), parse, fallback, shrink=request)
+        if backbone == self.backbone and answered.origin not in (self.origin, "fallback"):
+            answered = replace(answered, origin=self.origin)  # an object of one's own says itself what it is
+        self.tally.asked(ctx.site, prompt, backbone, answered.quality, answered.reason)
+        return answered
+
+    def answering(self, prompt: str, agent: str) -> str:
+        """The identity of the backbone to which a question of this agent goes."""
+        if self.routes is None:
+            return self.backbone
+        person = self.population.agent(agent)
+        return self.routes.chosen(step_of(prompt), person.tier, person.role) or self.backbone

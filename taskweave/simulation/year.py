@@ -31,6 +31,7 @@ from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
 from taskweave.simulation.setting import Setting
 from taskweave.simulation.stage import Stage
+from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.units import ordinal
 
@@ -281,6 +282,8 @@ async def simulate(
         assign=config.assign,
         seed=config.seed,
         draw=segment.draw,
+        routes=folder.routes(),
+        tally=Tally(config.max_fallback),
     )
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
@@ -304,8 +307,9 @@ async def simulate(
             interrupted=interrupted,
             witness=witness,
         )
+        setting.tally.halt = engine.halt
         clock = Clock()
-        ledger = Ledger(engine, journal, pool, calendar, lambda: int(clock.env.now))
+        ledger = Ledger(engine, journal, pool, calendar, setting.tally, lambda: int(clock.env.now))
         stage = Stage(
             engine=engine,
             clock=clock,
@@ -342,6 +346,6 @@ def progress_of(year: Year, stats: EngineStats) -> Progress:
         replayed=stats.replayed,
         prompt_tokens=stats.prompt_tokens,
         completion_tokens=stats.completion_tokens,
-        cost=0.0 if stage.setting.origin == "scripted" else None,
+        cost=0.0 if stage.setting.origin == "scripted" and stage.setting.routes is None else None,
         elapsed=stats.elapsed,
     )
