@@ -38,6 +38,7 @@ from taskweave.org.yamlfile import Unreadable, read_limited
 from taskweave.prompts import PromptBook
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
+from taskweave.runs.folder import refuse_place
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
 from taskweave.runs.resuming import stays_stopped
@@ -114,11 +115,12 @@ def begin(
     routing: Path | None = None,
     max_fallback: float | None = None,
     look: bool = True,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
-    which nothing is known whether it can do what the run needs.
+    which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
     checked(
         seed=seed,
@@ -137,9 +139,18 @@ def begin(
     routing_text, routes = _routes(routing, resolved)
     answering = _backbone(backbone, base_url, routes)
     laid = prompt_folders(prompts)
-    PromptBook.load(*laid).try_out()
+    book = PromptBook.load(*laid)
+    book.try_out()
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
+    place = out if out is not None else default_path(resolved.slug, seed)
+    refuse_place(place)  # before anything is paid
+    before: Callable[[Journal], None] | None = None
+    if isinstance(backbone, str) and backbone.partition(":")[0] in ("openai", "local"):
+        from taskweave.looking import chosen
+
+        picked = chosen(answering, base_url=base_url, prompts=book, style=style, allowed=look, say=say)
+        style, before = picked.style, picked.journal
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
@@ -157,13 +168,14 @@ def begin(
         segments=(Segment(backbone=answering.name),),
     )
     folder = RunFolder.create(
-        out if out is not None else default_path(resolved.slug, seed),
+        place,
         config=config,
         organization_text=org.text,
         prompts_dirs=laid,
         population_json=population.to_json(),
         injections=Injection.name([*payloads, *extra]),
         routing_text=routing_text,
+        before=before,
     )
     return folder, answering
 

@@ -72,7 +72,7 @@ def test_every_fallback_is_recorded_with_its_reason(run: tw.Run) -> None:
 
 
 def test_each_call_says_on_which_rung_it_was_answered(run: tw.Run) -> None:
-    assert {call["rung"] for call in run.calls()} == {"json_schema", "json_object", "plain"}
+    assert {"json_schema", "json_object"} <= {call["rung"] for call in run.calls()} <= {"json_schema", "json_object", "plain"}
 
 
 def test_a_replay_of_the_run_has_its_digest_and_asks_nobody(run: tw.Run, tmp_path: Path) -> None:

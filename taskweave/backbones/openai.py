@@ -107,6 +107,19 @@ class OpenAI:
         except openai.OpenAIError as trouble:
             raise Refused(f"{self._host()}: {self._words(trouble)}") from None
 
+    async def models(self) -> list[str] | None:
+        """Ids of the models that the endpoint lists; None where it lists none.  Raises Transient where nothing answers."""
+        import openai
+
+        try:
+            async with asyncio.timeout(min(10.0, self._timeout)):
+                listed = await self._connected().models.list()
+            return [str(model.id) for model in listed.data] or None
+        except (TimeoutError, openai.APIConnectionError) as trouble:
+            raise Transient(f"no connection to {self._host()}: {self._words(trouble.__cause__ or trouble)}") from None
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError):
+            return None  # whoever lists nothing, or something else, may answer all the same
+
     async def close(self) -> None:
         """Close the connections of the running loop."""
         client, self._client, self._loop = self._client, None, None

@@ -175,6 +175,7 @@ def run(
         routing=routing,
         max_fallback=max_fallback,
         look=look,
+        say=output.note,
     )
     with Watch(Inbox(folder.inbox)) as watch:
         outcome = drive(folder, answering, observe=watch.see, told=told())

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -75,16 +75,16 @@ class RunFolder:
         population_json: str,
         injections: Sequence[Injection] = (),
         routing_text: bytes | None = None,
+        before: Callable[[Journal], None] | None = None,
     ) -> RunFolder:
         """Make the folder of a new run; later `prompts_dirs` lay over earlier ones, `routing_text` goes where the config says.
+
+        `before` writes down what was asked before it.
 
         Raises RunRefused where something lies at `path`, or it lies within another run, BadInput where one may not write there,
         BackboneOut (75) on a full disk.
         """
-        if os.path.lexists(path):
-            raise _exists(path)
-        if (outer := _run_around(path)) is not None:
-            raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
+        refuse_place(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _sweep(path.parent)
@@ -95,7 +95,7 @@ class RunFolder:
             try:
                 with owned(unmarked):
                     unmarked.rename(building)
-                    _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text)
+                    _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
                     building.rename(path)
             except BaseException:
                 for half in (unmarked, building):
@@ -225,6 +225,14 @@ def find(name: str | Path) -> Path:
     raise RunRefused(f"{str(name)!r}: there is no such run, neither here nor under {RUNS}/.{hint} Start one with 'taskweave run ORG'.")
 
 
+def refuse_place(path: Path) -> None:
+    """RunRefused where no new run can be made: something lies at `path`, or it lies within another run."""
+    if os.path.lexists(path):
+        raise _exists(path)
+    if (outer := _run_around(path)) is not None:
+        raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
+
+
 def list_runs(pattern: str | None = None) -> list[Path]:
     """The run folders that a glob pattern matches (runs/* where none is given), in order of their names.
 
@@ -284,6 +292,7 @@ def _fill(
     population_json: str,
     injections: Sequence[Injection],
     routing_text: bytes | None,
+    before: Callable[[Journal], None] | None,
 ) -> None:
     segment = config.segments[0]
     prompts, inbox = folder / segment.prompts, folder / "inbox"
@@ -301,6 +310,8 @@ def _fill(
         for injection in injections:
             journal.schedule(injection.id, injection.tick, dict(injection.payload))
             Inbox(inbox).claim(injection.id)
+        if before is not None:
+            before(journal)
     finally:
         journal.close()
     _write(folder / CONFIG, config.text())
