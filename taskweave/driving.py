@@ -115,8 +115,9 @@ def begin(
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
     answering = _backbone(backbone, base_url)
-    laid = prompt_folders(prompts)
-    PromptBook.load(*laid).try_out()
+    asked_in = chosen_style(style, answering)
+    laid = prompt_folders(prompts, asked_in)
+    PromptBook.load(*laid).try_out(laid[0])
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
     config = RunConfig(
@@ -130,7 +131,7 @@ def begin(
         assign=assign,
         patience=patience,
         tags=dict(tags),
-        style=style or "full",
+        style=asked_in,
         max_fallback=max_fallback,
         segments=(Segment(backbone=answering.name),),
     )
@@ -143,6 +144,11 @@ def begin(
         injections=Injection.name([*payloads, *extra]),
     )
     return folder, answering
+
+
+def chosen_style(given: Literal["full", "compact"] | None, backbone: Backbone) -> Literal["full", "compact"]:
+    """How the steps of a new run are asked: as was told, else whole, as the scripted backbone and one of which nothing is known are."""
+    return given or "full"
 
 
 def resume(

@@ -28,7 +28,7 @@ from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
-from taskweave.simulation.setting import Setting
+from taskweave.simulation.setting import Setting, style_called
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.units import ordinal
@@ -278,6 +278,7 @@ async def simulate(
         assign=config.assign,
         seed=config.seed,
         draw=segment.draw,
+        style=style_called(config.style),
     )
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
