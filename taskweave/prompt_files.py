@@ -211,6 +211,13 @@ class Prompt:
                 raise PromptInvalid(str(Problem(file=self.file, line=line, what=what))) from None
         return tuple((role, text) for role, text in messages if text)
 
+    def demonstrations(self) -> list[tuple[str, str]]:
+        """The turns of its demonstrations, (role, text as it stands in the file)."""
+        lines = self.text.split("\n")
+        turns = [(role, before) for role, _, before in self.parts]
+        ends = [before - 1 for _, before in turns[1:]]
+        return [(role, "\n".join(lines[before:end]).strip()) for (role, before), end in zip(turns[1:-1], ends[1:], strict=True)]
+
     def _path(self, trouble: BaseException, line: int | None) -> str:
         """The path that is not there, as the template writes it; nothing where its line does not tell."""
         named = _ATTRIBUTE.search(str(trouble)) if isinstance(trouble, UndefinedError) else None

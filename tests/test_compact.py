@@ -338,3 +338,19 @@ def test_a_style_is_not_written_into_what_is_asked(requests: list[Request]) -> N
         yield from (text for _, text in request.messages)
 
     assert not any("compact" in text.casefold() for request in requests for text in said(request))
+
+
+def test_an_example_given_back_is_no_answer_and_its_title_is_replaced(tmp_path: Path) -> None:
+    example = {prompt.id: json.loads(prompt.demonstrations()[-1][1]) for prompt in BOOK}
+    title = example["execute"]["title"]
+    stubs = {
+        "decompose": lambda _: example["decompose"],
+        "execute": lambda request: {**Scripted().answer(request), "title": title},
+    }
+    run = simulated(tmp_path / "run", until="week:1", style="compact", stubs=stubs)
+    assert all(": the part of the " in subtask["goal"] for subtask in run.table("subtasks"))
+    assert any("goal is the example's" in event["object"] for event in events(run, "fallback"))
+    partials = [result for result in run.results() if result["subtask"] is not None]
+    assert partials
+    assert {result["quality"] for result in partials} == {"repaired"}
+    assert title not in {result["title"] for result in partials}

@@ -7,6 +7,7 @@ cannot be answered is filled in its place, with a note.
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from collections import Counter
@@ -17,6 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from taskweave.backbones.structured import Answered, CallRow, origin_of
 from taskweave.cutting import cut
 from taskweave.engine.promises import Context as WorkContext
+from taskweave.prompt_files import Prompt
 from taskweave.records import Json, Quality, TaskSpec
 from taskweave.simulation import execution, fpda
 from taskweave.simulation import small_answers as small
@@ -31,6 +33,7 @@ Inputs = Mapping[str, Json]
 OPTIONS = 8  # that a weak model is given to choose from
 SHOWN = 20  # tokens of what stands beside an option: all of them are shown, none is cut away
 BUILDS_ON = 4  # earlier pieces of work among which a subtask chooses
+MAIN = ("plan", "summary", "content", "description", "goal", "text")  # what an example's answer does not stand in for
 _WORD = re.compile(r"\w{3,}")
 _BETWEEN = re.compile(r"(?<=[.!?])\s+")  # sentences
 _SENTENCE_END = re.compile(r"\W+$")
@@ -57,7 +60,16 @@ class Questions:
         Its inputs are the step's `organization` and `date`, those that `names` lists, and `more`; `place` says which item it is about.
         """
         inputs = {name: self.inputs[name] for name in ("organization", "date", *names.split())} | dict(more)
-        answered: Answered[A | T] = await self.setting.one(self._ctx, prompt, inputs, schema, kind.model_validate, fallback, self._agent)
+        example = _example(self.setting.prompts[prompt])
+
+        def parse(answer: Json) -> A:
+            value = kind.model_validate(answer)
+            copied = [name for name in MAIN if name in example and getattr(value, name, None) == example[name]]
+            if copied and "maxLength" in schema["properties"][copied[0]]:  # a name that was chosen may well be the example's
+                raise ValueError(f"{copied[0]} is the example's; write your own about what is asked")
+            return value
+
+        answered: Answered[A | T] = await self.setting.one(self._ctx, prompt, inputs, schema, parse, fallback, self._agent)
         self._calls += answered.calls
         what = f"{prompt} {place}".rstrip()
         filled = " was filled by code" if answered.quality == "fallback" else ""
@@ -366,9 +378,13 @@ async def merge(q: Questions, spare: Any) -> Json:
 
 
 async def _document(q: Questions, prompt: str, more: Inputs, spare: Any, *, names: str) -> dict[str, Json]:
-    schema = small.texts("title", "content")
+    schema, example = small.texts("title", "content"), _example(q.setting.prompts[prompt])
     said = await q.ask(prompt, more, schema, small.Document, lambda: small.Document(title=spare.title, content=spare.content), names=names)
-    return {"title": said.title, "content": said.content}
+    title = said.title
+    if title == example.get("title"):
+        title = cut(spare.title, small.TITLE // 4)
+        q.changed(f"{prompt}: its title was the example's; {title!r} was taken")
+    return {"title": title, "content": said.content}
 
 
 STEPS: Mapping[str, Callable[[Questions, Any], Awaitable[Json]]] = {
@@ -402,6 +418,21 @@ def without_repeats(text: str) -> str:
     raw = text.encode()
     # What turns in circles is packed small; other texts are not worth the search.
     return _IN_A_ROW.sub(r"\1", text) if len(zlib.compress(raw, 1)) < _CIRCLING * len(raw) else text
+
+
+def _example(prompt: Prompt) -> Mapping[str, Json]:
+    """The answer of a prompt's demonstration: what a weak model gives back instead of an own one.  Empty where there is none to read."""
+    if prompt.digest not in _EXAMPLES:
+        demonstrations = [text for role, text in prompt.demonstrations() if role == "assistant"]
+        try:
+            found = json.loads(demonstrations[-1])
+        except (ValueError, IndexError):
+            found = {}
+        _EXAMPLES[prompt.digest] = found if isinstance(found, dict) else {}
+    return _EXAMPLES[prompt.digest]
+
+
+_EXAMPLES: dict[str, Mapping[str, Json]] = {}  # by digest: what is read of a file never changes
 
 
 def _words(text: str) -> list[str]:

@@ -119,7 +119,7 @@ def _subtask(inputs: Inputs, dice: Dice) -> Json:
     """A subtask's goal, not one of the earlier ones."""
     role, task = inputs["role"], {"goals": [], **inputs["task"]}
     lists: dict[str, Json] = {"responsibilities": role["duties"], "skills": [], "activities": [], "artifacts": [], "subjects": []}
-    # A first and a last one stand beside it, so that it gets the words of its place in the task.
+    # All stand beside it, so that it gets the words of its place in the task.
     shapes = [{"n": n + 1, "role": role["role"], "hours": 1} for n in range(inputs["count"])]
     whole = {
         "task": task,
