@@ -21,6 +21,7 @@ from taskweave.rehearsal import first_request
 from taskweave.shipped import shipped_prompts
 from taskweave.simulation import compact, small_answers
 from taskweave.simulation.answers import Answer
+from taskweave.simulation.small_texts import without_repeats
 from tests.compact_samples import asked
 from tests.simulated import events, rows, simulated
 
@@ -271,7 +272,7 @@ def test_what_a_text_says_again_and_again_is_left_out_and_that_is_said(tmp_path:
     ],
 )
 def test_a_text_is_left_as_it_is_where_it_says_nothing_again(text: str, left: str) -> None:
-    assert compact.without_repeats(text) == left
+    assert without_repeats(text) == left
 
 
 def test_whoever_is_asked_hears_it_at_the_next_opening(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -26,6 +24,7 @@ from taskweave.simulation.answers import Answer, Schema
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.legal import nearest
 from taskweave.simulation.setting import Setting
+from taskweave.simulation.small_texts import closest, is_form_of, means, turned, untaken, without_repeats, words
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Answer)
@@ -34,12 +33,6 @@ OPTIONS = 8  # that a weak model is given to choose from
 SHOWN = 20  # tokens of what stands beside an option: all of them are shown, none is cut away
 BUILDS_ON = 4  # earlier pieces of work among which a subtask chooses
 MAIN = ("plan", "summary", "content", "description", "goal", "text")  # what an example's answer does not stand in for
-_WORD = re.compile(r"\w{3,}")
-_BETWEEN = re.compile(r"(?<=[.!?])\s+")  # sentences
-_SENTENCE_END = re.compile(r"\W+$")
-_IN_A_ROW = re.compile(r"(.{8,160}?)\1{2,}", re.DOTALL)
-_OFTEN = 3
-_CIRCLING = 0.45  # of its size: prose of some hundred characters is packed to 0.55 and more
 
 
 class Questions:
@@ -125,6 +118,7 @@ class Compact:
 
 # ---------------------------------------------------------------- plans and summaries: one question each
 async def formulate(q: Questions, spare: Any) -> Json:
+    """The plan is asked; its focus is what was heard and asked for, its risks the news."""
     given = q.inputs
     objectives = given["objectives"]
     above = given["parent_plan"] if not objectives else ""
@@ -140,6 +134,7 @@ async def formulate(q: Questions, spare: Any) -> Json:
 
 
 async def align(q: Questions, spare: Any) -> Json:
+    """The plan is asked; what changed is what was late or blocked, where the plan is another one."""
     plan = await _plan(q, "align", {"readings": _own_first(q.inputs)}, spare, names="unit plan diagnosis")
     found = q.inputs["diagnosis"]
     changed = plan.strip() != q.inputs["plan"].strip()
@@ -147,16 +142,17 @@ async def align(q: Questions, spare: Any) -> Json:
 
 
 async def reconcile(q: Questions, spare: Any) -> Json:
+    """The plan, then whom something is asked of, then what."""
     siblings = q.inputs["siblings"]
     plan = await _plan(q, "reconcile", {"others": siblings}, spare, names="unit plan")
-    near = _closest(siblings, plan, OPTIONS, lambda one: f"{one['title']} {one['department']}")
+    near = closest(siblings, plan, OPTIONS, lambda one: f"{one['title']} {one['department']}")
     offered = [{name: one[name] for name in ("owner", "title", "department")} for one in near]
     schema = small.choice("to", (small.NOBODY, *(one["owner"] for one in offered)))
     asked = await q.ask(
         "reconcile_whom", {"plan": plan, "others": offered}, schema, small.Asked, lambda: small.Asked(to=small.NOBODY), names="unit"
     )
     requests: list[Json] = []
-    if not _means(asked.to, small.NOBODY):
+    if not means(asked.to, small.NOBODY):
         other = next((one for one in near if one["owner"] == asked.to), {"owner": asked.to, "title": asked.to, "plan": ""})
         other = {name: other[name] for name in ("owner", "title", "plan")}
         more = {"plan": plan, "other": other}
@@ -166,12 +162,14 @@ async def reconcile(q: Questions, spare: Any) -> Json:
 
 
 async def diagnose(q: Questions, spare: Any) -> Json:
+    """The summary is asked; what was late or blocked is known."""
     more = {"reports": q.inputs["children"], "readings": _own_first(q.inputs)}
     summary = await _summary(q, "diagnose", more, spare, names="unit plan counts tasks results")
     return {"summary": summary, "deviations": list(spare.deviations), "blockers": list(spare.blockers)}
 
 
 async def roll_up(q: Questions, spare: Any) -> Json:
+    """The summary is asked."""
     return {"summary": await _summary(q, "roll_up", {"reports": q.inputs["children"]}, spare, names="unit last_summary")}
 
 
@@ -216,10 +214,12 @@ URGENT = TaskPrompts(("respond_goal", "unit incident"), ("respond_activity", "un
 
 
 async def partition_week(q: Questions, spare: Any) -> Json:
+    """A composite task a slot."""
     return {"tasks": await _tasks(q, WEEK, [*q.inputs["recent"], *q.inputs["carried"]], "normal", q.inputs["plan"])}
 
 
 async def respond(q: Questions, spare: Any) -> Json:
+    """The plan, then an urgent task a slot."""
     incident, had = q.inputs["incident"], [task["title"] for task in q.inputs["open"]]
     plan = await _plan(q, "respond", {}, spare, names="unit plan incident open")
     return {"plan": plan, "urgent": await _tasks(q, URGENT, had, "high", incident["title"])}
@@ -237,7 +237,7 @@ async def _tasks(q: Questions, prompts: TaskPrompts, had: Sequence[str], priorit
         else:
             last_day = q.inputs["unit"]["period"].rpartition(" ")[2]
             task |= {"priority": priority, "constraints": f"Within {slot['hours']:g} hours, by {last_day}."}
-        title = _untaken(task["title"], f" ({roles[0]})", taken)
+        title = untaken(task["title"], f" ({roles[0]})", taken)
         if title != task["title"]:
             q.changed(f"task {turn + 1}: the title {task['title']!r} is taken; {title!r} was made of it")
         tasks.append({**task, "title": title})
@@ -273,7 +273,7 @@ async def _goal(
 
     A name that is no goal stays as it is: the step leaves it out, and says so.
     """
-    goals = _turned(_closest(q.setting.goals(), q.inputs["plan"], OPTIONS, lambda goal: f"{goal['name']} {goal['text']}"), turn)
+    goals = turned(closest(q.setting.goals(), q.inputs["plan"], OPTIONS, lambda goal: f"{goal['name']} {goal['text']}"), turn)
     if not goals:
         return None
     schema = small.choice("goal", (*(goal["name"] for goal in goals), small.NONE))
@@ -281,7 +281,7 @@ async def _goal(
     chosen = await q.ask(
         prompt, {**more, "goals": shown}, schema, small.ServedGoal, lambda: small.ServedGoal(goal=spare), names=names, place=place
     )
-    if _means(chosen.goal, small.NONE):
+    if means(chosen.goal, small.NONE):
         return None
     named = chosen.goal.strip().casefold()
     return next((goal for goal in q.setting.goals() if goal["name"].casefold() == named), {"name": chosen.goal, "text": chosen.goal})
@@ -306,7 +306,7 @@ async def decompose(q: Questions, spare: Any) -> Json:
             filled = execution.filler(q.setting, spec, title, chained=bool(subtasks), number=shape["n"] - 1)
             subtasks.append(filled.model_dump(mode="json") | {"hours": hours})
         else:
-            goal = _untaken(said.goal, f", as the {title}", goals)
+            goal = untaken(said.goal, f", as the {title}", goals)
             if goal != said.goal:
                 q.changed(f"{place}: its goal was that of an earlier subtask; {goal!r} was made of it")
             after = await _after(q, goal, earlier, place, chained=bool(subtasks))
@@ -333,7 +333,7 @@ async def _role(q: Questions, task: Json, goals: Sequence[str], turn: int, place
     spare = next((title for title in titles if task["activity"] in org.roles[title].activities), titles[0])
     duties = [{"role": title, "duty": cut((*org.roles[title].responsibilities, title)[0], SHOWN)} for title in titles]
     about = f"{task['title']} {task['description']}"
-    offered = _turned(_closest(duties, about, OPTIONS, lambda one: f"{one['role']} {one['duty']}"), turn)
+    offered = turned(closest(duties, about, OPTIONS, lambda one: f"{one['role']} {one['duty']}"), turn)
     if len(offered) == 1:
         return str(offered[0]["role"])
     schema = small.choice("role", tuple(one["role"] for one in offered))
@@ -353,27 +353,29 @@ async def _after(q: Questions, goal: str, earlier: Sequence[Json], place: str, *
     schema = small.choice("after", (small.NOTHING, *(one["id"] for one in offered)))
     spare = small.Upstream(after=offered[-1]["id"] if chained else small.NOTHING)
     said = await q.ask("decompose_after", {"goal": goal, "offered": offered}, schema, small.Upstream, lambda: spare, place=place)
-    return [] if _means(said.after, small.NOTHING) else [said.after]
+    return [] if means(said.after, small.NOTHING) else [said.after]
 
 
 def _activity(q: Questions, title: str, goal: str, task_activity: str) -> str:
     """What the goal's own words say, else the task's activity, where the role has it, else the role's first."""
     legal = [activity for activity in q.setting.org.roles[title].activities if activity in q.setting.org.activities]
-    named = [activity for activity in legal if any(_alike(activity, word) for word in _words(goal))]
+    named = [activity for activity in legal if any(is_form_of(activity, word) for word in words(goal))]
     return (named or [activity for activity in legal if activity == task_activity] or legal or [task_activity])[0]
 
 
 async def execute(q: Questions, spare: Any) -> Json:
+    """Title and content are asked; of the role's kinds that is taken which the goal names, else the first."""
     given = q.inputs
     artifacts = q.setting.org.roles[given["role"]["role"]].artifacts or (spare.artifact,)
-    wanted = set(_words(f"{given['subtask']['goal']} {given['task']['title']}"))
-    kind = max(artifacts, key=lambda artifact: len(wanted & set(_words(artifact))))  # the role's first where none is named
+    wanted = set(words(f"{given['subtask']['goal']} {given['task']['title']}"))
+    kind = max(artifacts, key=lambda artifact: len(wanted & set(words(artifact))))  # the role's first where none is named
     more = {"kind": kind, "plan": given["plans"][-1]["text"] if given["plans"] else ""}
     said = await _document(q, "execute", more, spare, names="task role author dependencies evidence subtask")
     return {"artifact": kind, **said}
 
 
 async def merge(q: Questions, spare: Any) -> Json:
+    """Title and content are asked."""
     return await _document(q, "merge", {}, spare, names="task partials")
 
 
@@ -407,19 +409,6 @@ def _nothing() -> None:
     return None
 
 
-def without_repeats(text: str) -> str:
-    """The text with once what it says three times or more, as weak models do."""
-    sentences = _BETWEEN.split(text)
-    cores = [_SENTENCE_END.sub("", sentence).casefold() for sentence in sentences]
-    often = {core for core, times in Counter(cores).items() if times >= _OFTEN}
-    if often:
-        kept = [sentence for place, sentence in enumerate(sentences) if cores[place] not in often or cores.index(cores[place]) == place]
-        text = " ".join(kept)
-    raw = text.encode()
-    # What turns in circles is packed small; other texts are not worth the search.
-    return _IN_A_ROW.sub(r"\1", text) if len(zlib.compress(raw, 1)) < _CIRCLING * len(raw) else text
-
-
 def _example(prompt: Prompt) -> Mapping[str, Json]:
     """The answer of a prompt's demonstration: what a weak model gives back instead of an own one.  Empty where there is none to read."""
     if prompt.digest not in _EXAMPLES:
@@ -435,47 +424,6 @@ def _example(prompt: Prompt) -> Mapping[str, Json]:
 _EXAMPLES: dict[str, Mapping[str, Json]] = {}  # by digest: what is read of a file never changes
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-def _alike(activity: str, word: str) -> bool:
-    """Whether a word is a form of an activity: 'designs', 'testing', 'analysis'."""
-    stem = activity.casefold()[: max(4, len(activity) - 2)]
-    return word.startswith(stem)
-
-
-def _means(said: str, word: str) -> bool:
-    return said.strip(" .\"'").casefold() == word
-
-
-def _untaken(text: str, ending: str, taken: Sequence[str]) -> str:
-    """The text, or with its ending, or with a number too: unlike all that are taken, in whatever case of letters."""
-    had = {other.strip().casefold() for other in taken}
-    if text.strip().casefold() not in had:
-        return text
-    ended, number = f"{text.rstrip('. ')}{ending}", 2
-    made = ended
-    while made.casefold() in had:
-        made, number = f"{ended} {number}", number + 1
-    return made
-
-
-def _closest(options: Sequence[Json], text: str, most: int, words: Callable[[Json], str]) -> list[Json]:
-    """At most so many options, in their order: those that share most words with the text."""
-    if len(options) <= most:
-        return list(options)
-    wanted = set(_words(text))
-    ranked = sorted(range(len(options)), key=lambda place: (-len(wanted & set(_words(words(options[place])))), place))
-    return [options[place] for place in sorted(ranked[:most])]
-
-
-def _turned(options: Sequence[T], turn: int) -> list[T]:
-    """The options, beginning with another one each turn: a weak model likes the first best."""
-    at = turn % len(options) if options else 0
-    return [*options[at:], *options[:at]]
-
-
 def _own_first(given: Inputs) -> list[Json]:
     """The readings, those of the unit owner's goals first."""
     owned = {goal["name"] for goal in given["organization"]["goals"] if goal["owner"] == given["unit"]["owner"]}
@@ -488,8 +436,8 @@ def _duties(q: Questions, slot: Json, turn: int) -> tuple[list[Json], list[str]]
     roles = [org.roles[shape["role"]] for shape in slot["roles"]]
     week = next(map(int, re.findall(r"\d+", q.inputs["unit"]["period"])), 0)
     duties = [
-        {"role": role.title, "duty": (*role.responsibilities, role.title)[0], "subjects": _turned(role.subjects, week + turn)[:2]}
+        {"role": role.title, "duty": (*role.responsibilities, role.title)[0], "subjects": turned(role.subjects, week + turn)[:2]}
         for role in roles[:3]
     ]
     named = dict.fromkeys(activity for role in roles for activity in role.activities if activity in org.activities)
-    return duties, _turned(list(named) or list(org.activities), turn)[:OPTIONS]
+    return duties, turned(list(named) or list(org.activities), turn)[:OPTIONS]
