@@ -20,6 +20,7 @@ from taskweave.given import checked, several
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, table_named
 from taskweave.pool.trace import BREADTH, DEPTH
+from taskweave.records import StyleName
 from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
 from taskweave.simulation.year import Outcome, Progress
@@ -312,7 +313,7 @@ def simulate(
     limit: int = 16,
     patience: float = 600.0,
     tags: Mapping[str, str] | None = None,
-    style: Literal["full", "compact"] | None = None,
+    style: StyleName | None = None,
     routing: str | Path | None = None,
     max_fallback: float | None = None,
     look: bool = True,

@@ -36,6 +36,7 @@ from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
 from taskweave.org.yamlfile import Unreadable, read_limited
 from taskweave.prompts import PromptBook
+from taskweave.records import StyleName
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
 from taskweave.runs.folder import refuse_place
@@ -111,7 +112,7 @@ def begin(
     patience: float,
     tags: Mapping[str, str],
     extra: Sequence[Mapping[str, Json]] = (),
-    style: Literal["full", "compact"] | None = None,
+    style: StyleName | None = None,
     routing: Path | None = None,
     max_fallback: float | None = None,
     look: bool = True,
@@ -138,19 +139,13 @@ def begin(
     calendar.boundary(until)
     routing_text, routes = _routes(routing, resolved)
     answering = _backbone(backbone, base_url, routes)
-    laid = prompt_folders(prompts)
-    book = PromptBook.load(*laid)
-    book.try_out()
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
     place = out if out is not None else default_path(resolved.slug, seed)
     refuse_place(place)  # before anything is paid
-    before: Callable[[Journal], None] | None = None
-    if isinstance(backbone, str) and backbone.partition(":")[0] in ("openai", "local"):
-        from taskweave.looking import chosen
-
-        picked = chosen(answering, base_url=base_url, prompts=book, style=style, allowed=look, say=say)
-        style, before = picked.style, picked.journal
+    asked_in, before = _asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
+    laid = prompt_folders(prompts, asked_in)
+    PromptBook.load(*laid).try_out(laid[0])
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
@@ -162,8 +157,8 @@ def begin(
         assign=assign,
         patience=patience,
         tags=dict(tags),
-        style=style or "full",
         routing=None if routes is None else ROUTING,
+        style=asked_in,
         max_fallback=max_fallback,
         segments=(Segment(backbone=answering.name),),
     )
@@ -178,6 +173,30 @@ def begin(
         before=before,
     )
     return folder, answering
+
+
+def _asked_in(
+    given: StyleName | None,
+    backbone: str | Backbone,
+    answering: Backbone,
+    base_url: str | None,
+    prompts: Sequence[Path],
+    *,
+    look: bool,
+    say: Callable[[str], None],
+) -> tuple[StyleName, Callable[[Journal], None] | None]:
+    """How the steps of a new run are asked, and what writes down what was asked to find that out.
+
+    As was told; else as the run that is replayed was asked, as suits what is known of an endpoint, or whole.
+    """
+    if not isinstance(backbone, str) or backbone.partition(":")[0] not in ("openai", "local"):
+        recorded: StyleName | None = getattr(answering, "style", None)
+        return given or recorded or "full", None
+    from taskweave.looking import chosen
+
+    whole = PromptBook.load(*prompt_folders(prompts, "full"))
+    picked = chosen(answering, base_url=base_url, prompts=whole, style=given, allowed=look, say=say)
+    return picked.style, picked.journal
 
 
 def resume(

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from taskweave.backbones.probe import SITE, Found, look
-from taskweave.backbones.probed import Probed, Style, keep, place_of, recall
+from taskweave.backbones.probed import Probed, keep, place_of, recall
 from taskweave.engine.gateway import journaled, reserve
 from taskweave.engine.journal import Ended, Journal, Landed
 from taskweave.engine.promises import COMPLETE, Ask, outcome_key
 from taskweave.errors import BadInput
 from taskweave.prompts import PromptBook
-from taskweave.records import Backbone, tokens
+from taskweave.records import Backbone, StyleName, tokens
 
 COMPACT_NEEDS = 1_000  # tokens of the longest prompt that the compact style sends, about
 SETTINGS = (
@@ -32,7 +32,7 @@ SETTINGS = (
 class Chosen:
     """The style a run is asked in, and what was asked to choose it."""
 
-    style: Style
+    style: StyleName
     found: Found | None = None
 
     def journal(self, journal: Journal) -> None:
@@ -46,7 +46,7 @@ def chosen(
     *,
     base_url: str | None,
     prompts: PromptBook,
-    style: Style | None,
+    style: StyleName | None,
     allowed: bool,
     say: Callable[[str], None],
 ) -> Chosen:
@@ -77,7 +77,7 @@ def chosen(
         keep(known)
     if style is None:
         since = f" (as of {known.at[:10]}; 'taskweave probe' looks anew)" if found is None else ""
-        say(f"Style {picked}: {_reason(known, picked, full)}{since}.")
+        say(f"StyleName {picked}: {_reason(known, picked, full)}{since}.")
     return Chosen(style=picked, found=found)
 
 
@@ -86,12 +86,12 @@ def longest(prompts: PromptBook) -> int:
     return max(sum(prompt.budget.values()) + tokens(prompt.text) for prompt in prompts)
 
 
-def needs(style: Style, full: int) -> int:
+def needs(style: StyleName, full: int) -> int:
     """The longest prompt of a style, where that of the full one is `full` tokens."""
     return full if style == "full" else COMPACT_NEEDS
 
 
-def unfit(known: Probed, style: Style, full: int) -> str:
+def unfit(known: Probed, style: StyleName, full: int) -> str:
     """Why an endpoint cannot be asked in this style, and what to set; '' where it can, or nothing certain is known."""
     need = needs(style, full)
     if known.takes(need) is not False or (style == "compact" and known.cut is None):
@@ -112,7 +112,7 @@ def raise_it(base_url: str | None) -> str:
     return "Choose a model that takes longer prompts." if base_url is None else f"Raise the server's context: {SETTINGS}."
 
 
-def _enough(known: Probed, style: Style | None, full: int) -> bool:
+def _enough(known: Probed, style: StyleName | None, full: int) -> bool:
     """Whether no question is left: what could not be told before is not asked again, what forbade the run may have changed since."""
     picked = style or _suited(known, full)
     if known.structured is None or unfit(known, picked, full):
@@ -120,11 +120,11 @@ def _enough(known: Probed, style: Style | None, full: int) -> bool:
     return known.context is None or known.takes(needs(picked, full)) is not None
 
 
-def _suited(known: Probed, full: int) -> Style:
+def _suited(known: Probed, full: int) -> StyleName:
     return "compact" if known.takes(full) is False else known.style
 
 
-def _reason(known: Probed, style: Style, full: int) -> str:
+def _reason(known: Probed, style: StyleName, full: int) -> str:
     if style == "full":
         told = f"a prompt of {known.context:,} tokens is seen whole" if known.context else "how long a prompt may be could not be told"
         return f"answers as {known.rung} hold, and {told}"
@@ -140,7 +140,7 @@ def _where(name: str, base_url: str | None) -> str:
     return name if place is None else f"{name} at {place}"
 
 
-async def _looked(backbone: Backbone, base_url: str | None, full: int, style: Style | None) -> Found:
+async def _looked(backbone: Backbone, base_url: str | None, full: int, style: StyleName | None) -> Found:
     try:
         return await look(backbone, base_url=place_of(backbone.name, base_url), full=full, compact=COMPACT_NEEDS, style=style)
     finally:

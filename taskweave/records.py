@@ -18,6 +18,7 @@ Priority = Literal["low", "normal", "high"]
 Quality = Literal["ok", "repaired", "fallback"]
 Origin = Literal["model", "scripted", "fallback"]
 Level = Literal["year", "quarter", "month", "week"]
+StyleName = Literal["full", "compact"]
 Json = Any  # a value that json.dumps accepts
 
 LEVELS: tuple[Level, ...] = ("year", "quarter", "month", "week")

@@ -62,7 +62,7 @@ def _replay(run: str) -> Backbone:
     if not run:
         raise BadInput("backbone 'replay' names no run; write for example 'replay:runs/company-a-1'")
     folder = RunFolder.open(run)
-    return Replay(folder.config.segments[-1].backbone, folder.journal_path)
+    return Replay(folder.config.segments[-1].backbone, folder.journal_path, folder.config.style)
 
 
 def _no_url(spec: str, base_url: str | None) -> None:

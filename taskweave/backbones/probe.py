@@ -19,11 +19,11 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict
 
 from taskweave.backbones.dialect import RUNGS
-from taskweave.backbones.probed import Probed, Rung, Style, now, style_for
+from taskweave.backbones.probed import Probed, Rung, now, style_for
 from taskweave.backbones.reach import Canary, Reach, reach, whole
 from taskweave.backbones.reading import values
 from taskweave.errors import Refused, Transient
-from taskweave.records import Backbone, Completion, Json, Request, Sampling, tokens
+from taskweave.records import Backbone, Completion, Json, Request, Sampling, StyleName, tokens
 
 SITE = "look"  # where a run's journal keeps what was asked before it began
 LENGTHS = (1_000, 2_000, 4_000, 8_000, 16_000)  # tokens of the prompts that look for the context
@@ -96,7 +96,7 @@ async def probe(backbone: Backbone, *, base_url: str | None, seconds: float = SE
     return asking.found()
 
 
-async def look(backbone: Backbone, *, base_url: str | None, full: int, compact: int, style: Style | None) -> Found:
+async def look(backbone: Backbone, *, base_url: str | None, full: int, compact: int, style: StyleName | None) -> Found:
     """What a run must know: which form of structured answer holds, and whether a prompt of its style's longest is seen whole.
 
     `full` and `compact` are those lengths in tokens.  Mostly two calls, at most six of up to fifteen seconds each.  Any trouble, also one
@@ -146,7 +146,7 @@ class _Asking:
     def say(self, part: str, what: str) -> None:
         self._notes[part] = f"{self._notes[part]}; {what}" if part in self._notes else what
 
-    def style(self) -> Style:
+    def style(self) -> StyleName:
         found = self._reach()
         return style_for(rung=self._rung, structured=self._structured, context=found.context, limit=found.limit)
 

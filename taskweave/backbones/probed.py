@@ -15,8 +15,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from taskweave.records import StyleName
+
 Rung = Literal["json_schema", "json_object", "plain"]
-Style = Literal["full", "compact"]
 FULL_NEEDS = 3_500  # tokens: where prompts are cut before that, the questions of the full style do not fit
 FRESH = timedelta(days=7)  # a server is set up anew, a model exchanged: after that it is asked again
 
@@ -47,7 +48,7 @@ class Probed(BaseModel):
     seed_repeats: bool | None = None
     omitted: tuple[str, ...] = ()
     rates: dict[str, float] = Field(default_factory=dict)
-    style: Style = "full"
+    style: StyleName = "full"
 
     def beside(self, earlier: Probed | None) -> Probed:
         """What this look found, and from an earlier one what this did not ask for."""
@@ -64,7 +65,7 @@ class Probed(BaseModel):
         return False if self.limit is not None and self.limit <= length else None
 
 
-def style_for(*, rung: Rung | None, structured: bool | None, context: int | None, limit: int | None) -> Style:
+def style_for(*, rung: Rung | None, structured: bool | None, context: int | None, limit: int | None) -> StyleName:
     """How an endpoint is to be asked where nobody says it.
 
     Compact where no form of structured answer better than plain text holds, the model answered the one structured question badly, or

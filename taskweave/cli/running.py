@@ -227,6 +227,9 @@ def prompt(
     step: Annotated[str, typer.Option("--step", metavar="S", help="The step whose prompt to show, e.g. --step formulate.")],
     prompts: Prompts = None,
     seed: Annotated[int, typer.Option("--seed", help="The seed of the week that is simulated for it, e.g. --seed 7.")] = 1,
+    style: Annotated[
+        Style, typer.Option("--style", help="How steps are asked: full, or compact in small questions, e.g. --style compact.")
+    ] = Style.full,
     as_json: AsJson = False,
 ) -> None:
     """Show a rendered prompt before any run, e.g. [bold]taskweave prompt company_a --step execute[/bold].
@@ -236,7 +239,7 @@ def prompt(
     from taskweave.driving import Organization
     from taskweave.rehearsal import first_request
 
-    shown = first_request(Organization.load(org), step, prompts=prompts, seed=seed)
+    shown = first_request(Organization.load(org), step, prompts=prompts, seed=seed, style="compact" if style is Style.compact else "full")
     output.answer(
         {"step": step, "site": shown.site, "messages": [{"role": m.role, "text": m.text} for m in shown.messages], "tokens": shown.tokens}
     )

@@ -51,7 +51,7 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
 
 
 def _told(config: RunConfig) -> Iterator[tuple[str, Json]]:
-    yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone))
+    yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone), ("style", config.style))
     for number, segment in enumerate(config.segments):
         yield from ((f"segments.{number}.{name}", value) for name, value in segment.model_dump(mode="json").items())
 

@@ -18,7 +18,7 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import Json, Origin, Request, step_of
+from taskweave.records import Json, Origin, Request, StyleName, step_of
 from taskweave.simulation.tally import Tally
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ MOST_KINDS = 40  # of deliverables in a schema: beyond, their names take more th
 class Style(Protocol):
     """How a step's one question is put to a backbone: whole, or in small pieces.  The answer has the same shape in every style."""
 
-    name: Literal["full", "compact"]
+    name: StyleName
 
     async def ask(
         self,
@@ -47,7 +47,7 @@ class Style(Protocol):
 class Full:
     """One call a step, with the step's own prompt."""
 
-    name: Literal["full", "compact"] = "full"
+    name: StyleName = "full"
 
     async def ask(
         self,
@@ -61,6 +61,15 @@ class Full:
         agent: str,
     ) -> Answered[T]:
         return await setting.one(ctx, step, inputs, schema, parse, fallback, agent)
+
+
+def style_called(name: StyleName) -> Style:
+    """The style of that name; the one for weak models is loaded only where it is used."""
+    if name == "full":
+        return Full()
+    from taskweave.simulation.compact import Compact
+
+    return Compact()
 
 
 @dataclass(frozen=True, kw_only=True)

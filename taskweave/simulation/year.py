@@ -29,7 +29,7 @@ from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
-from taskweave.simulation.setting import Setting
+from taskweave.simulation.setting import Setting, style_called
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
@@ -284,6 +284,7 @@ async def simulate(
         draw=segment.draw,
         routes=folder.routes(),
         tally=Tally(config.max_fallback),
+        style=style_called(config.style),
     )
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
