@@ -16,6 +16,7 @@ from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
+from taskweave.exports.lengths import measure, write_lengths
 from taskweave.given import several
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, table_named
@@ -118,10 +119,12 @@ class Run:
         limit: int | None = None,
         patience: float | None = None,
         max_fallback: float | None = None,
+        prices: str | Path | None = None,
         observe: Callable[[Progress], None] | None = None,
     ) -> Run:
         """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again.
 
+        `prices` is a file of your own prices, by which the cost is reckoned from now on.
         A run that was begun with a backbone object goes on with one of the same name: `backbone`.
         """
         changes: dict[str, Any] = {
@@ -130,6 +133,7 @@ class Run:
             "limit": limit,
             "patience": patience,
             "max_fallback": max_fallback,
+            "prices": Path(prices) if prices is not None else None,
         }
         return Run(*driving.resume(self.folder, backbone=backbone, observe=observe, **changes))
 
@@ -277,10 +281,12 @@ class Run:
         finally:
             pool.close()
 
-    def export(self, out: str | Path, format: Literal["jsonl"] = "jsonl") -> list[Path]:
-        """Write the tables as files, one a table, and return their paths."""
+    def export(self, out: str | Path, format: Literal["jsonl", "lengths"] = "jsonl") -> list[Path]:
+        """Write what happened and return the paths: the tables, one file each, or `lengths`, one file `out` of how long answers were."""
+        if format == "lengths":
+            return [write_lengths(measure(self.folder), Path(out))]
         if format != "jsonl":
-            raise BadInput(f"{format!r}: there is no such export format; there is 'jsonl'.")
+            raise BadInput(f"{format!r}: there is no such export format; there are 'jsonl' and 'lengths'.")
         pool = self.pool()
         try:
             with pool.snapshot():
@@ -309,13 +315,14 @@ def simulate(
     routing: str | Path | None = None,
     max_fallback: float | None = None,
     look: bool = True,
+    prices: str | Path | None = None,
     observe: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
     `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
     backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `look=False` asks nothing of an
-    endpoint beforehand.  Works inside a running event loop.  After an interrupt the run that
+    endpoint beforehand, `prices` is a file of your own prices.  Works inside a running event loop.  After an interrupt the run that
     is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
     """
     loaded = org if isinstance(org, Organization) else Organization.load(org)
@@ -336,6 +343,7 @@ def simulate(
         routing=Path(routing) if routing is not None else None,
         max_fallback=max_fallback,
         look=look,
+        prices=Path(prices) if prices is not None else None,
     )
     return Run(folder, driving.drive(folder, answering, observe=observe))
 

@@ -94,9 +94,12 @@ def begin(
     routing: Path | None = None,
     max_fallback: float | None = None,
     look: bool = True,
+    prices: Path | None = None,
+    agree: Callable[[Backbone], None] | None = None,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
+    `prices` is a person's own price file; `agree` is called when all is known to be usable and nothing is written, and may raise.
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs.
     """
@@ -119,6 +122,11 @@ def begin(
     PromptBook.load(*laid).try_out()
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
+    own_prices = _price_file(prices)
+    place = out if out is not None else default_path(resolved.slug, seed)
+    RunFolder.refuse_taken(place)
+    if agree is not None:
+        agree(answering)
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
@@ -135,12 +143,13 @@ def begin(
         segments=(Segment(backbone=answering.name),),
     )
     folder = RunFolder.create(
-        out if out is not None else default_path(resolved.slug, seed),
+        place,
         config=config,
         organization_text=org.text,
         prompts_dirs=laid,
         population_json=population.to_json(),
         injections=Injection.name([*payloads, *extra]),
+        prices=own_prices,
     )
     return folder, answering
 
@@ -154,6 +163,7 @@ def resume(
     limit: int | None = None,
     patience: float | None = None,
     max_fallback: float | None = None,
+    prices: Path | None = None,
     observe: Callable[[Progress], None] | None = None,
 ) -> tuple[RunFolder, Outcome]:
     """Continue a run; what is None stays as the run was told before.
@@ -166,10 +176,13 @@ def resume(
     if until is not None:
         _not_behind(folder, until)
     answering = _answering(folder, backbone, base_url)
+    own_prices = _price_file(prices)
     with folder.lock():
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         folder = folder.with_config(**changes)
+        if own_prices is not None:
+            folder.keep_prices(own_prices)
         return folder, _within(folder, answering, observe)
 
 
@@ -266,6 +279,16 @@ def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
     with JournalReader(folder.journal_path) as reader:
         weeks = reader.weeks()
     return Outcome(stop="disk", cause=str(full), week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=0)
+
+
+def _price_file(file: Path | None) -> bytes | None:
+    """The content of a person's price file, once it is known to be one.  Raises FileInvalid with its problems."""
+    if file is None:
+        return None
+    from taskweave.backbones.pricing import read_prices
+
+    read_prices(file)
+    return file.read_bytes()
 
 
 def _in_a_loop() -> bool:

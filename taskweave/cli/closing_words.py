@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from taskweave.cli import output
+from taskweave.cli.progress import priced
 
 if TYPE_CHECKING:
     from taskweave.pool.pool import Pool
@@ -21,6 +22,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     from taskweave.pool.pool import Pool
     from taskweave.report.status import status
 
+    now = status(folder)
     summary: dict[str, Any] = {
         "run": str(folder.path),
         "stop": outcome.stop,
@@ -28,7 +30,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         "week": outcome.week,
         "week_digest": outcome.digest,
         "executed": outcome.executed,
-        "status": status(folder).row(),
+        "status": now.row(),
         "digest": None,
         "closing": None,
     }
@@ -44,6 +46,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         summary |= {"digest": pool.digest() if output.is_json_only() else None, "closing": plain(table)}
         example = example_result(pool)
     output.show(render(table))
+    output.line(f"{'cost':<10} {priced(now.cost, now.cost_uncached)}")
     for name, text in where(folder, example):
         output.line(f"{name:<10} {text}")
     return summary

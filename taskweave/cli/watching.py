@@ -13,7 +13,7 @@ import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, RunName
-from taskweave.cli.progress import amount, dollars, duration
+from taskweave.cli.progress import amount, duration, priced
 from taskweave.errors import RunRefused
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def runs(
             table.add_row(one["run"], "-", "-", one["state"], *["-"] * 5)
             output.note(f"warning: {one['cause']}")
             continue
-        week, cost = f"{one['week']}/{one['weeks']}", dollars(one["cost"])
+        week, cost = f"{one['week']}/{one['weeks']}", priced(one["cost"])
         named = (one[name] for name in ("run", "organization", "backbone", "state"))
         table.add_row(*named, week, one["date"], str(one["done"]), amount(one["calls"]), cost)
     output.show(table)
@@ -129,7 +129,9 @@ def _table(now: Status) -> object:
 def _lines(now: Status) -> list[tuple[str, str]]:
     from taskweave.report.wording import percent
 
-    tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
+    cached = f" ({amount(now.cached_tokens)} cached)" if now.cached_tokens else ""
+    tokens = f"{amount(now.prompt_tokens)} prompt{cached}, {amount(now.completion_tokens)} completion"
+    lost = f"{amount(now.lost)} lost" + (f" (at most {amount(now.lost_tokens)} tokens)" if now.lost else "")
     share = "-" if now.fallback_share is None else percent(now.fallback_share, 1)
     lines = [
         ("run", now.run),
@@ -140,9 +142,9 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
         ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
-        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {amount(now.lost)} lost"),
+        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {lost}"),
         ("tokens", tokens),
-        ("cost", dollars(now.cost)),
+        ("cost", priced(now.cost, now.cost_uncached)),
         ("fallback share", share),
         ("incidents", ", ".join(now.injections) or "none"),
     ]

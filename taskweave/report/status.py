@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, Stop
+from taskweave.backbones.pricing import Bill, Used, bill
+from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, PromptUse, Stop
 from taskweave.errors import BadInput
 from taskweave.org.calendar import WorkCalendar
 from taskweave.runs import RunFolder
@@ -28,7 +29,9 @@ class Status:
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
     `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
-    before any result, `cost` (dollars) where no price is known.  `week_digest` is that of the last closed week; the digest of all tables
+    before any result, `cost` (dollars, with what the provider said it had cached) and `cost_uncached` (as if it had cached nothing) where
+    no price is known; what was inherited cost nothing here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.
+    `week_digest` is that of the last closed week; the digest of all tables
     is asked of run.db.  `injections` are the incidents that were taken, `rejected` what could not be used, with the reason.
     """
 
@@ -53,10 +56,13 @@ class Status:
     calls: int
     inherited: int
     lost: int
+    lost_tokens: int
     in_flight: int
     prompt_tokens: int
+    cached_tokens: int
     completion_tokens: int
     cost: float | None
+    cost_uncached: float | None
     fallback_share: float | None
     left: float | None
     injections: tuple[str, ...]
@@ -84,6 +90,7 @@ def status(folder: RunFolder) -> Status:
     finished = len(closed) >= weeks and (stop is None or stop.why == FINISHED)
     state = _state(folder, counts, stop, running=holder is not None, finished=finished)
     results, fallbacks = facts.get("results"), facts.get("fallbacks")
+    cost = _bill(folder, uses)
     date = calendar.days[tick] if tick is not None and tick < len(calendar.days) else calendar.days[0]
     return Status(
         run=folder.name,
@@ -107,10 +114,13 @@ def status(folder: RunFolder) -> Status:
         calls=counts.outcomes.get("complete", 0),
         inherited=counts.inherited,
         lost=counts.lost + (0 if holder is not None else counts.open),
+        lost_tokens=counts.lost_tokens + (0 if holder is not None else counts.open_tokens),
         in_flight=counts.open if holder is not None else 0,
         prompt_tokens=sum(use.prompt_tokens for use in uses),
+        cached_tokens=sum(use.cached_tokens for use in uses),
         completion_tokens=sum(use.completion_tokens for use in uses),
-        cost=0.0 if config.segments[-1].backbone == "scripted" else facts.get("cost"),
+        cost=None if cost is None else cost.cost,
+        cost_uncached=None if cost is None else cost.uncached,
         fallback_share=fallbacks / results if results and fallbacks is not None else None,
         left=_left(closed, weeks, began) if state == "running" else None,
         injections=tuple(one.id for one in injections if one.id not in {other.name for other in rejected}),
@@ -141,6 +151,22 @@ def _state(folder: RunFolder, counts: Counts, stop: Stop | None, *, running: boo
     if counts.sessions == 0:
         return "new"
     return stop.why if stop is not None and stop.why != FINISHED else ("killed" if stop is None else "stopped")
+
+
+def _bill(folder: RunFolder, uses: Iterable[PromptUse]) -> Bill | None:
+    """What the run itself paid for; None where no price is known."""
+    if folder.config.backbone.partition(":")[0] == "replay":  # the answers of another run, under the name of what gave them
+        return Bill(0.0, 0.0)
+    used = (
+        Used(
+            use.backbone,
+            use.prompt_tokens - use.inherited_prompt_tokens,
+            use.cached_tokens - use.inherited_cached_tokens,
+            use.completion_tokens - use.inherited_completion_tokens,
+        )
+        for use in uses
+    )
+    return bill(used, folder.prices())
 
 
 def _next(folder: RunFolder, state: str) -> str:
