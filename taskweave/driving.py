@@ -95,11 +95,12 @@ def begin(
     max_fallback: float | None = None,
     look: bool = True,
     prices: Path | None = None,
-    agree: Callable[[Backbone], None] | None = None,
+    agree: Callable[[Backbone, Literal["full", "compact"]], None] | None = None,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
-    `prices` is a person's own price file; `agree` is called when all is known to be usable and nothing is written, and may raise.
+    `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
+    and nothing is written, and may raise.
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs.
     """
@@ -126,7 +127,7 @@ def begin(
     place = out if out is not None else default_path(resolved.slug, seed)
     RunFolder.refuse_taken(place)
     if agree is not None:
-        agree(answering)
+        agree(answering, style or "full")
     config = RunConfig(
         organization=resolved.name,
         seed=seed,

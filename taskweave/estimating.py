@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -66,7 +67,9 @@ class Speed(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What a run will take, to the first quarter and to its horizon; `unmeasured` are steps of which no length is known."""
+    """What a run will take, to the first quarter and to its horizon; `unmeasured` are steps of which the lengths say nothing: those
+    shipped are taken, and of a step that those do not know either, the stand-in's own.
+    """
 
     organization: str
     seed: int
@@ -98,26 +101,26 @@ def estimate(
 ) -> Estimate:
     """Rehearse a run to its horizon and count.  `quarter` asks for its first quarter as well, where the horizon lies beyond.
 
-    `lengths` are those shipped where none are given; `say` is told what is being done.  Raises BadInput for what cannot be used, and
-    Interrupted where a signal ended it.
+    A `style` of None is that which the probed backbone needs.  `lengths` are those shipped where none are given; `say` is told what is
+    being done.  Raises BadInput for what cannot be used, and Interrupted where a signal ended it.
     """
     price = price_of(backbone, prices)
     if price is not FREE:
         backbone_called(backbone, base_url=base_url or _ANYWHERE)  # refuses what is none
-    known = lengths if lengths is not None else shipped_lengths()
+    measured = lengths if lengths is not None else shipped_lengths()
+    known = replace(measured, steps={**shipped_lengths().steps, **measured.steps})
     calendar = WorkCalendar(org.resolved.calendar)
     last, first = calendar.boundary(until), calendar.boundary(QUARTER)
     stages = [QUARTER, until] if quarter and first < last else [until]
-    probed, speed = recall(backbone, base_url), None
-    if probed is not None and probed.rates:
-        speed = _speed(probed.rates, limit)
+    probed = recall(backbone, base_url)
+    speed, needed = (None, None) if probed is None else (_speed(probed.rates, limit), probed.style)
     say(f"rehearsing {last} weeks of {org.resolved.name} with the scripted stand-in; no model is asked")
     spans: list[Span] = []
     unmeasured: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         folder, writing = driving.begin(
             org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
-            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=style, look=False,
+            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=style or needed, look=False,
         )  # fmt: skip
         population, kept_style = folder.population(), folder.config.style
         outcome = driving.drive(folder, writing)
@@ -126,10 +129,10 @@ def estimate(
                 folder, outcome = driving.resume(folder, backbone=writing, until=stage)
             _refuse_half(outcome)
             counted = list(_counted(folder, population, known))
-            unmeasured |= {one.step for one in counted} - known.steps.keys()
+            unmeasured |= {one.step for one in counted} - measured.steps.keys()
             spans.append(_span(stage, calendar.boundary(stage), counted, price, speed))
     return Estimate(
-        organization=org.resolved.name, seed=seed, backbone=backbone, style=kept_style, lengths=known, price=price, speed=speed,
+        organization=org.resolved.name, seed=seed, backbone=backbone, style=kept_style, lengths=measured, price=price, speed=speed,
         unmeasured=tuple(sorted(unmeasured)), spans=tuple(spans),
     )  # fmt: skip
 

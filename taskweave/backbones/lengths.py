@@ -21,10 +21,10 @@ from taskweave.org.yamlfile import Unreadable, compose, read_limited
 class StepLength:
     """One step's answers.
 
-    `completion` is their mean in the provider's tokens; where `items` is given, of an answer whose one list holds so many, and others
-    are longer or shorter in that proportion.  `text` is the mean of what can be read of them, in UTF-8 bytes / 4: less than `completion`
-    where a model thinks unseen.  `again` is calls a question: 1.1 where each tenth had to be asked again.  `prompt_factor` is
-    the step's own, where it was measured.
+    `completion` is their mean in the provider's tokens; where `items` is given, of an answer whose one list holds so many, and others are
+    longer or shorter in that proportion.  `text` is the mean of what can be read of those that were used, in UTF-8 bytes / 4: less than
+    `completion` where a model thinks unseen, more where some answers were no use.  `again` is calls a question: 1.1 where each tenth had
+    to be asked again.  `prompt_factor` is the step's own, where it was measured.
     """
 
     completion: float
@@ -48,7 +48,8 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lengths:
-    """Lengths by step.  `prompt_factor` is a provider's tokens of a prompt to one of UTF-8 bytes / 4, schema included.
+    """Lengths by step.  `prompt_factor` is a provider's tokens of a prompt to one of UTF-8 bytes / 4, schema included; where
+    questions were asked again, also what that adds to a prompt.
 
     `planned` is regarded when the same organization is estimated.
     """
@@ -61,13 +62,16 @@ class Lengths:
 
     def text(self) -> str:
         """The file's content."""
-        head = [
+        lines = [
             f"as_of: {self.as_of}",
-            f"measured_on: {json.dumps(self.measured_on)}",
+            f"measured_on: {json.dumps(self.measured_on, ensure_ascii=False)}",
             f"prompt_factor: {self.prompt_factor:.4g}",
-            "steps:",
         ]
-        return "\n".join([*head, *(f"  {json.dumps(name)}: {{{_inline(one)}}}" for name, one in self.steps.items())]) + "\n"
+        if (planned := self.planned) is not None:
+            name = json.dumps(planned.organization, ensure_ascii=False)
+            lines.append(f"planned: {{organization: {name}, weeks: {planned.weeks}, share: {planned.share:.4g}}}")
+        lines += ["steps:", *(f"  {json.dumps(name, ensure_ascii=False)}: {{{_inline(one)}}}" for name, one in self.steps.items())]
+        return "\n".join(lines) + "\n"
 
 
 def _inline(one: StepLength) -> str:

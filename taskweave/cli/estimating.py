@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from taskweave.estimating import Estimate, Row, Span
     from taskweave.records import Backbone
 
+Asked = Literal["full", "compact"]  # the style of a run
 _TITLES = (("steps", "step"), ("levels", "level"), ("roles", "role"))
 
 
@@ -90,19 +91,19 @@ def estimate(
         output.line(f"{name:<8} {text}")
 
 
-def agreement(count: Callable[[Backbone], Estimate], price_file: Path | None, *, yes: bool) -> Callable[[Backbone], None]:
+def agreement(count: Callable[[Backbone, Asked], Estimate], price_file: Path | None, *, yes: bool) -> Callable[[Backbone, Asked], None]:
     """What a run calls before it begins: nothing for a backbone that nobody bills, else the estimate and the question.
 
     Raises BadInput where nobody can be asked, Interrupted where the answer is no.
     """
 
-    def agree(backbone: Backbone) -> None:
+    def agree(backbone: Backbone, style: Asked) -> None:
         from taskweave.backbones.pricing import must_ask, price_of, read_prices
 
         price = price_of(backbone.name, None if price_file is None else read_prices(price_file))
         if not must_ask(backbone.name, getattr(backbone, "base_url", None), price, yes=yes):
             return
-        found = count(backbone)
+        found = count(backbone, style)
         for text in summary(found):
             output.note(text)
         if not _on_a_terminal():
@@ -144,7 +145,7 @@ def remarks(found: Estimate) -> list[tuple[str, str]]:
         ("lengths", f"of {lengths.as_of}, measured on {lengths.measured_on}"),
     ]
     if found.unmeasured:
-        lines.append(("", f"no length is known of {', '.join(found.unmeasured)}: the stand-in's own is taken"))
+        lines.append(("", f"nothing measured of {', '.join(found.unmeasured)}: the shipped length is taken, else the stand-in's own"))
     if price is None:
         lines.append(("price", f"no price known of {found.backbone}; give one with --prices FILE"))
     elif max(price.input, price.output) > 0:

@@ -175,7 +175,7 @@ def run(
         interrupts.name(lambda: interrupts.found([str(place)]))
     inputs = [prompts] if prompts is not None else []
 
-    def estimated(asked: Backbone) -> Estimate:
+    def estimated(asked: Backbone, kind: Literal["full", "compact"]) -> Estimate:
         from taskweave.backbones.pricing import read_prices
         from taskweave.estimating import estimate
 
@@ -188,7 +188,7 @@ def run(
             prompts=inputs,
             assign=named_assign(assign),
             incidents=incidents or [],
-            style=named_style(style),
+            style=kind,
             limit=limit,
             prices=None if prices is None else read_prices(prices),
             quarter=False,

@@ -80,9 +80,9 @@ class PromptUse:
 class Taken:
     """One answered question of a work, in the order in which it was asked.
 
-    `sent` are tokens of the messages and the schema by the rule of the house, `prompt_tokens` and `completion_tokens` what was counted for
-    it.  `again` is whether it repeats the question before it, with or without what was wrong with its answer; `text` is the answer, None
-    where it holds none.
+    `again` is whether it repeats the question before it, with or without what was wrong with its answer.  `sent` are tokens of the
+    question's messages and schema by the rule of the house, `prompt_tokens` and `completion_tokens` what was counted for it; `text` is the
+    answer, None where it holds none.
     """
 
     site: str
@@ -209,16 +209,17 @@ class JournalReader:
             " JOIN outcomes o USING (key) WHERE r.prompt IS NOT NULL ORDER BY r.site, r.ordinal, r.draw, r.rowid"
         )
         asked: tuple[str, str, list[Json]] = ("", "", [])  # the question that a repetition would repeat
+        sent = 0
         with legible(self.path, "answers"):
             for site, prompt, messages, schema, prompt_tokens, completion_tokens, value in rows:
                 said = json.loads(messages)
                 again = asked[:2] == (site, prompt) and said[: len(asked[2])] == asked[2]
                 if not again:
-                    asked = (site, prompt, said)
+                    asked, sent = (site, prompt, said), sum(size(number) for _, number in said) + (0 if schema is None else size(schema))
                 yield Taken(
                     site=site,
                     prompt=prompt,
-                    sent=sum(size(number) for _, number in said) + (0 if schema is None else size(schema)),
+                    sent=sent,
                     prompt_tokens=prompt_tokens,
                     completion_tokens=completion_tokens,
                     again=again,

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from taskweave.backbones.lengths import Lengths, Planned, StepLength, read_lengths
 from taskweave.backbones.stretched import items
-from taskweave.engine.reader import JournalReader
+from taskweave.engine.reader import JournalReader, Taken
 from taskweave.errors import BadInput, FileInvalid
 from taskweave.pool.pool import Pool
 from taskweave.records import tokens
@@ -22,24 +23,25 @@ from taskweave.runs import RunFolder
 
 @dataclass(slots=True)
 class _Sums:
-    """Of one step: what was asked, and tokens as counted here (sent, text) and by the provider; `items` of answers that are one list."""
+    """Of one step: its calls, and the last answer to each of its questions, which is the one that was used."""
 
-    calls: int = 0
-    questions: int = 0
-    sent: int = 0
-    prompt: int = 0
-    completion: int = 0
-    text: int = 0
-    items: list[int | None] = field(default_factory=list)
+    calls: list[Taken] = field(default_factory=list)
+    used: list[Taken] = field(default_factory=list)
+
+    def add(self, one: Taken) -> None:
+        self.calls.append(one)
+        if one.again:
+            self.used.pop()
+        self.used.append(one)
 
     def length(self) -> StepLength:
-        listed = [number for number in self.items if number is not None]
+        listed = [number for one in self.used if (number := _items(one.text)) is not None]
         return StepLength(
-            completion=max(self.completion / self.calls, 0.5),
-            text=max(self.text / self.calls, 0.5),
-            items=sum(listed) / len(listed) if sum(listed) and len(listed) * 2 > len(self.items) else None,
-            again=self.calls / self.questions,
-            prompt_factor=self.prompt / self.sent,
+            completion=max(_mean([one.completion_tokens for one in self.calls]), 0.5),
+            text=max(_mean([tokens(one.text or "") for one in self.used]), 0.5),
+            items=_mean(listed) if sum(listed) and len(listed) * 2 > len(self.used) else None,
+            again=len(self.calls) / len(self.used),
+            prompt_factor=_factor(self.calls),
         )
 
 
@@ -48,14 +50,7 @@ def measure(folder: RunFolder) -> Lengths:
     steps: defaultdict[str, _Sums] = defaultdict(_Sums)
     with JournalReader(folder.journal_path) as journal:
         for one in journal.taken():
-            sums = steps[one.prompt]
-            sums.calls += 1
-            sums.questions += not one.again
-            sums.completion += one.completion_tokens
-            sums.text += tokens(one.text or "")
-            sums.items.append(_items(one.text))
-            sums.sent += one.sent
-            sums.prompt += one.prompt_tokens
+            steps[one.prompt].add(one)
         weeks, began = journal.weeks(), journal.session_began()
     if not steps:
         raise BadInput(f"{folder.path}: nothing was answered yet, so there is no length to measure. Let it run first.")
@@ -64,7 +59,7 @@ def measure(folder: RunFolder) -> Lengths:
     return Lengths(
         as_of=began[:10],
         measured_on=f"{config.segments[-1].backbone}, {config.organization}, seed {config.seed}, {seen}, style {config.style}",
-        prompt_factor=sum(one.prompt for one in steps.values()) / sum(one.sent for one in steps.values()),
+        prompt_factor=_factor([one for sums in steps.values() for one in sums.calls]),
         steps={name: steps[name].length() for name in sorted(steps)},
         planned=_planned(folder),
     )
@@ -108,6 +103,14 @@ def _planned(folder: RunFolder) -> Planned | None:
         weeks = max(pool.weeks(), default=0)
         share = planned_share(pool, weeks)
     return None if share is None else Planned(organization=folder.config.organization, weeks=weeks, share=share)
+
+
+def _factor(calls: Sequence[Taken]) -> float:
+    return sum(one.prompt_tokens for one in calls) / sum(one.sent for one in calls)
+
+
+def _mean(numbers: Sequence[int]) -> float:
+    return sum(numbers) / len(numbers)
 
 
 def _items(text: str | None) -> int | None:
