@@ -117,9 +117,13 @@ def begin(
     max_fallback: float | None = None,
     look: bool = True,
     say: Callable[[str], None] = lambda _: None,
+    prices: Path | None = None,
+    agree: Callable[[Backbone, StyleName], None] | None = None,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
+    `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
+    and nothing is written, and may raise.
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
@@ -143,6 +147,9 @@ def begin(
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
     place = out if out is not None else default_path(resolved.slug, seed)
     refuse_place(place)  # before anything is paid
+    own_prices = _price_file(prices)
+    if agree is not None:
+        agree(answering, style or "full")
     asked_in, before = _asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
     laid = prompt_folders(prompts, asked_in)
     PromptBook.load(*laid).try_out(laid[0])
@@ -171,6 +178,7 @@ def begin(
         injections=Injection.name([*payloads, *extra]),
         routing_text=routing_text,
         before=before,
+        prices=own_prices,
     )
     return folder, answering
 
@@ -208,6 +216,7 @@ def resume(
     limit: int | None = None,
     patience: float | None = None,
     max_fallback: float | None = None,
+    prices: Path | None = None,
     observe: Callable[[Progress], None] | None = None,
     told: Telemetry | None = None,
 ) -> tuple[RunFolder, Outcome]:
@@ -222,11 +231,14 @@ def resume(
     if until is not None:
         _not_behind(folder, until)
     answering = _answering(folder, backbone, base_url)
+    own_prices = _price_file(prices)
     with folder.lock():
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         _refuse_exchanged(folder, answering)
         folder = folder.with_config(**changes)
+        if own_prices is not None:
+            folder.keep_prices(own_prices)
         if (still := _still_stopped(folder)) is not None:
             return folder, still
         return folder, _within(folder, answering, observe, told)
@@ -375,6 +387,16 @@ def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
     with JournalReader(folder.journal_path) as reader:
         weeks = reader.weeks()
     return Outcome(stop="disk", cause=str(full), week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=0)
+
+
+def _price_file(file: Path | None) -> bytes | None:
+    """The content of a person's price file, once it is known to be one.  Raises FileInvalid with its problems."""
+    if file is None:
+        return None
+    from taskweave.backbones.pricing import read_prices
+
+    read_prices(file)
+    return file.read_bytes()
 
 
 def _in_a_loop() -> bool:

@@ -119,6 +119,15 @@ Prompts = Annotated[
         "--prompts", metavar="DIR", help="Prompt files that lie over the shipped ones, e.g. --prompts acme/prompts.", show_default=False
     ),
 ]
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help="Your own prices, in the form of the shipped ones; they go before those, e.g. --prices prices.yaml.",
+        show_default=False,
+    ),
+]
 Until = typer.Option(
     "--until",
     metavar="HORIZON",

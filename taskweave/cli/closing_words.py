@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from taskweave.cli import output
+from taskweave.cli.progress import priced
 
 if TYPE_CHECKING:
     from taskweave.pool.pool import Pool
@@ -48,6 +49,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     output.show(render(table))
     if now.economy is not None:
         output.show(economy.render(now.economy))
+    output.line(f"{'cost':<10} {priced(now.cost, now.cost_uncached)}")
     for name, text in where(folder, example):
         output.line(f"{name:<10} {text}")
     return summary

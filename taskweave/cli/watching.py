@@ -13,7 +13,7 @@ import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, RunName
-from taskweave.cli.progress import amount, dollars, duration
+from taskweave.cli.progress import amount, duration, priced
 from taskweave.errors import RunRefused
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def runs(
             table.add_row(one["run"], "-", "-", one["state"], *["-"] * 6)
             output.note(f"warning: {one['cause']}")
             continue
-        week, cost, share = f"{one['week']}/{one['weeks']}", dollars(one["cost"]), percent(one["fallback_share"], 1)
+        week, cost, share = f"{one['week']}/{one['weeks']}", priced(one["cost"]), percent(one["fallback_share"], 1)
         named = (one[name] for name in ("run", "organization", "backbone", "state"))
         table.add_row(*named, week, one["date"], str(one["done"]), share, amount(one["calls"]), cost)
     output.show(table)
@@ -133,8 +133,10 @@ def _table(now: Status) -> object:
 def _lines(now: Status) -> list[tuple[str, str]]:
     from taskweave.report import economy
 
-    tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
     done = f"{now.done} done" + (f" ({now.done_without_fallback} without fallbacks)" if now.done_without_fallback < now.done else "")
+    cached = f" ({amount(now.cached_tokens)} cached)" if now.cached_tokens else ""
+    tokens = f"{amount(now.prompt_tokens)} prompt{cached}, {amount(now.completion_tokens)} completion"
+    lost = f"{amount(now.lost)} lost" + (f" (at most {amount(now.lost_tokens)} tokens)" if now.lost else "")
     lines = [
         ("run", now.run),
         ("organization", f"{now.organization}, seed {now.seed}"),
@@ -144,10 +146,10 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
         ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
-        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {amount(now.lost)} lost"),
+        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {lost}"),
         ("tokens", tokens),
         *(economy.lines(now.economy) if now.economy is not None else ()),
-        ("cost", dollars(now.cost)),
+        ("cost", priced(now.cost, now.cost_uncached)),
         *_fallbacks(now),
         *_by_backbone(now),
         ("incidents", ", ".join(now.injections) or "none"),

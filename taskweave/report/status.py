@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from taskweave.backbones.pricing import Bill, Used, bill
 from taskweave.backbones.structured import origin_of
 from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, PromptUse, Stop
 from taskweave.errors import BadInput
@@ -32,11 +33,13 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end; `cost` is in dollars, None where no
-    price is known.  `week_digest` is that of the last closed week; the digest of all tables is asked of run.db.  Of closed weeks,
-    `planned` and `done_without_fallback` count composite tasks, and `answers` structured questions by step and level: asked, repaired,
-    fallback; `fallback_share` is that of all of them, None before there is any.  `backbones` has calls, tokens and such questions by name.
-    `injections` are the incidents that were taken, `rejected` what could not be used, with the reason.  `economy` is there where it was
+    `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `cost` (dollars, with what the
+    provider said it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited
+    cost nothing here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
+    closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
+    tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `fallback_share` is that of all of them, None
+    before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
+    `rejected` what could not be used, with the reason.  `economy` is there where it was
     asked for: it reads all that was sent.
     """
 
@@ -61,12 +64,15 @@ class Status:
     calls: int
     inherited: int
     lost: int
+    lost_tokens: int
     in_flight: int
     prompt_tokens: int
+    cached_tokens: int
     completion_tokens: int
     cost: float | None
     planned: int
     done_without_fallback: int
+    cost_uncached: float | None
     fallback_share: float | None
     answers: Mapping[str, Mapping[str, tuple[int, int, int]]]
     backbones: Mapping[str, Mapping[str, int]]
@@ -100,6 +106,7 @@ def status(folder: RunFolder, *, deep: bool = False) -> Status:
     state = _state(folder, counts, stop, running=holder is not None, finished=finished)
     told, origin = facts.get("answers", []), _origin(config, uses)
     asked, fallbacks = sum(one[3] for one in told), sum(one[5] for one in told)
+    cost = _bill(folder, uses)
     date = calendar.days[tick] if tick is not None and tick < len(calendar.days) else calendar.days[0]
     return Status(
         run=folder.name,
@@ -123,16 +130,19 @@ def status(folder: RunFolder, *, deep: bool = False) -> Status:
         calls=counts.outcomes.get("complete", 0),
         inherited=counts.inherited,
         lost=counts.lost + (0 if holder is not None else counts.open),
+        lost_tokens=counts.lost_tokens + (0 if holder is not None else counts.open_tokens),
         in_flight=counts.open if holder is not None else 0,
         prompt_tokens=sum(use.prompt_tokens for use in uses),
+        cached_tokens=sum(use.cached_tokens for use in uses),
         completion_tokens=sum(use.completion_tokens for use in uses),
-        cost=0.0 if origin == "scripted" else facts.get("cost"),
         planned=int(facts.get("planned", 0)),
         done_without_fallback=int(facts.get("done_without_fallback", 0)),
         fallback_share=fallbacks / asked if asked else None,
         answers=_by_step(told),
         backbones=_by_backbone(told, uses),
         max_fallback=config.max_fallback,
+        cost=None if cost is None else cost.cost,
+        cost_uncached=None if cost is None else cost.uncached,
         left=_left(closed, weeks, began) if state == "running" else None,
         injections=tuple(one.id for one in injections if one.id not in {other.name for other in rejected}),
         waiting=tuple(Inbox(folder.inbox).waiting()),
@@ -196,6 +206,22 @@ def _by_backbone(told: Iterable[Sequence[Any]], uses: Iterable[PromptUse]) -> di
         total = found.setdefault(one.backbone, dict.fromkeys(_TOTALS, 0))
         total |= {"asked": one.asked, "repaired": one.repaired, "fallback": one.fallback}
     return dict(sorted(found.items()))
+
+
+def _bill(folder: RunFolder, uses: Iterable[PromptUse]) -> Bill | None:
+    """What the run itself paid for; None where no price is known."""
+    if folder.config.backbone.partition(":")[0] == "replay":  # the answers of another run, under the name of what gave them
+        return Bill(0.0, 0.0)
+    used = (
+        Used(
+            use.backbone,
+            use.prompt_tokens - use.inherited_prompt_tokens,
+            use.cached_tokens - use.inherited_cached_tokens,
+            use.completion_tokens - use.inherited_completion_tokens,
+        )
+        for use in uses
+    )
+    return bill(used, folder.prices())
 
 
 def _next(folder: RunFolder, state: str, cause: str) -> str:

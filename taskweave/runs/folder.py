@@ -28,6 +28,7 @@ from taskweave.runs.lock import Holder, abandoned, held, holder, owned
 from taskweave.shipped import prompt_files
 
 if TYPE_CHECKING:
+    from taskweave.backbones.pricing import PriceList
     from taskweave.backbones.routing import Routes
     from taskweave.org.population import Population
     from taskweave.org.schema import Organization
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 RUNS = Path("runs")  # where names of runs are looked for, under the folder one stands in
 CONFIG = "config.json"
 RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback"})  # what may change without changing a request
+PRICES = "prices.yaml"
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
 
@@ -76,10 +78,11 @@ class RunFolder:
         injections: Sequence[Injection] = (),
         routing_text: bytes | None = None,
         before: Callable[[Journal], None] | None = None,
+        prices: bytes | None = None,
     ) -> RunFolder:
         """Make the folder of a new run; later `prompts_dirs` lay over earlier ones, `routing_text` goes where the config says.
 
-        `before` writes down what was asked before it.
+        `before` writes down what was asked before it; `prices` is the content of a person's own price file.
 
         Raises RunRefused where something lies at `path`, or it lies within another run, BadInput where one may not write there,
         BackboneOut (75) on a full disk.
@@ -96,6 +99,8 @@ class RunFolder:
                 with owned(unmarked):
                     unmarked.rename(building)
                     _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
+                    if prices is not None:
+                        _write(building / PRICES, prices)
                     building.rename(path)
             except BaseException:
                 for half in (unmarked, building):
@@ -111,6 +116,14 @@ class RunFolder:
                 raise _full(path) from error
             raise BadInput(f"{path}: the run folder cannot be made ({error.strerror}). Choose another place with --out.") from error
         return RunFolder(path, config)
+
+    @staticmethod
+    def refuse_taken(path: Path) -> None:
+        """RunRefused where something lies at `path`, or it lies within another run."""
+        if os.path.lexists(path):
+            raise _exists(path)
+        if (outer := _run_around(path)) is not None:
+            raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
 
     @staticmethod
     def open(name: str | Path) -> RunFolder:
@@ -134,6 +147,13 @@ class RunFolder:
             beside.replace(self.path / CONFIG)
             _sync(self.path)
         return RunFolder(self.path, config)
+
+    def keep_prices(self, content: bytes) -> None:
+        """Keep another price file with the run, in one step: what it cost is reckoned by it from now on."""
+        beside = self.path / f".{PRICES}.{os.getpid()}.part"
+        _write(beside, content)
+        beside.replace(self.path / PRICES)
+        _sync(self.path)
 
     # ------------------------------------------------------------ what lies in it
     @property
@@ -175,6 +195,13 @@ class RunFolder:
                 "The file was changed by hand or damaged; restore it from a copy."
             ) from error
         return population
+
+    def prices(self) -> PriceList | None:
+        """The prices that a person gave the run; None where none were given.  Raises FileInvalid for a file that was damaged."""
+        from taskweave.backbones.pricing import read_prices
+
+        file = self.path / PRICES
+        return read_prices(file) if file.is_file() else None
 
     def prompts(self) -> PromptBook:
         """The prompts as they were when the run began."""

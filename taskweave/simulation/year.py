@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
 
+from taskweave.backbones.pricing import PriceList, Used, bill
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
 from taskweave.engine.engine import Engine, EngineStats
 from taskweave.engine.journal import Journal
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 class Progress:
     """How far a run is; `date` and `week` are simulated, `elapsed` is seconds of wall clock since it started or resumed.
 
-    `cost` is in dollars, None where no price is known.
+    `cost` is in dollars, with what the provider said it had cached; None where no price is known.
     """
 
     date: str
@@ -270,7 +271,7 @@ async def simulate(
     holds, and whatever bug a work had; everything else that stops a run is in the Outcome.
     """
     config, org, population = folder.config, folder.organization(), folder.population()
-    segment, calendar = config.segments[0], WorkCalendar(org.calendar)
+    segment, calendar, prices = config.segments[0], WorkCalendar(org.calendar), folder.prices()
     setting = Setting(
         org=org,
         population=population,
@@ -295,7 +296,7 @@ async def simulate(
 
         def progress(stats: EngineStats) -> None:
             if observe is not None and year is not None:
-                observe(progress_of(year, stats))
+                observe(progress_of(year, stats, prices))
 
         engine = Engine(
             journal=journal,
@@ -332,9 +333,10 @@ async def simulate(
         return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
 
 
-def progress_of(year: Year, stats: EngineStats) -> Progress:
-    """The engine's counts beside what the clock has reached."""
+def progress_of(year: Year, stats: EngineStats, prices: PriceList | None) -> Progress:
+    """The engine's counts beside what the clock has reached; `prices` are the run's own."""
     stage = year.stage
+    cost = bill((Used(name, *used) for name, used in stats.used.items()), prices)
     return Progress(
         date=stage.date(),
         week=stage.week.number,
@@ -347,6 +349,6 @@ def progress_of(year: Year, stats: EngineStats) -> Progress:
         replayed=stats.replayed,
         prompt_tokens=stats.prompt_tokens,
         completion_tokens=stats.completion_tokens,
-        cost=0.0 if stage.setting.origin == "scripted" and stage.setting.routes is None else None,
+        cost=None if cost is None else cost.cost,
         elapsed=stats.elapsed,
     )
