@@ -19,6 +19,7 @@ from typing import Any
 from taskweave.report.economy import Prefixes
 
 ASKED = re.compile(r"(\d+) to (\d+) words")
+NAMED = re.compile(r"[Oo]ne of (?:these kinds: )?([^\n.;]+)")  # where a prompt names what may be chosen
 LONGEST = frozenset({"plan", "content", "summary"})
 WORDS = {
     "title": (4, 10),
@@ -43,7 +44,8 @@ _SENTENCE = 14  # words
 def instance(schema: Mapping[str, Any], draw: random.Random, words: list[str], asked: tuple[int, int], said: str, name: str = "") -> Any:
     """A value that the schema allows, and the prompt's end `said`; `asked` are the least and the most words of the longest text."""
     if "enum" in schema:
-        return draw.choice([legal for legal in schema["enum"] if legal in said] or schema["enum"])
+        named = {name for found in NAMED.findall(said) for name in found.split(", ")}
+        return draw.choice([legal for legal in schema["enum"] if legal in named] or schema["enum"])
     match schema["type"]:
         case "object":
             return {key: instance(part, draw, words, asked, said, key) for key, part in schema["properties"].items()}

@@ -163,7 +163,8 @@ def main(words: list[str] | None = None) -> int:
             spent = journal.spent()
             cached, _ = cached_of(spent, journal)
     answered = "the scripted backbone" if given.scripted else "answers as long as the prompts ask for"
-    print(f"{status.organization}, seed {given.seed}, {status.week} of {status.weeks} weeks, {answered}; tokens: bytes / 4, with schemas")
+    print(f"{status.organization}, seed {given.seed}, {status.week} of {status.weeks} weeks, {answered}")
+    print("tokens are bytes / 4, schemas counted; the bars are those of a year of company_a")
     if status.state != "finished":
         print(f"it did not reach its end: {status.state} {status.cause}", file=sys.stderr)
         return 1

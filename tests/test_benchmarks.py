@@ -71,8 +71,8 @@ def asked(words: str, most: int = 500) -> dict[str, Any]:
 
 def test_the_server_answers_as_long_as_it_is_asked_and_tells_what_it_had_before() -> None:
     with Answering() as server:
-        first = server.completion(asked("Today is Monday. Write a plan of 80 to 90 words."))
-        second = server.completion(asked("Today is Tuesday. Write a plan of 80 to 90 words.", most=20))
+        first = server.completion(asked("Today is Monday. Write no brief. One of these kinds: plan, report. 80 to 90 words."))
+        second = server.completion(asked("Today is Tuesday. Write no brief. One of these kinds: plan, report. 80 to 90 words.", most=20))
     answer = json.loads(first["choices"][0]["message"]["content"])
     assert 80 <= len(answer["content"].split()) <= 90
     assert answer["kind"] == "plan"
