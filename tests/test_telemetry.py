@@ -137,6 +137,11 @@ def test_of_an_endpoint_only_host_and_port_are_told() -> None:
     assert attributes.server_of(None) is None
 
 
+def test_sampling_that_an_endpoint_did_not_take_is_not_told() -> None:
+    said = attributes.chat(question("make"), Completion(text="x", omitted=("temperature", "seed")), None, captured=False)
+    assert [name for name in said if name.startswith("gen_ai.request.")] == ["gen_ai.request.model", "gen_ai.request.max_tokens"]
+
+
 # ---------------------------------------------------------------- the spans
 class Kept:
     """The spans of a tracer provider, as a tree."""
