@@ -16,10 +16,12 @@ from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.exports.jsonl import export
+from taskweave.exports.lengths import measure, write_lengths
 from taskweave.given import checked, several
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, table_named
 from taskweave.pool.trace import BREADTH, DEPTH
+from taskweave.records import StyleName
 from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
 from taskweave.simulation.year import Outcome, Progress
@@ -104,11 +106,11 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether it has reached its horizon."""
-        return self.status().finished
+        return status(self.folder).finished
 
     def status(self) -> Status:
         """How far it is and what it took, from its journal; also while it runs in another process."""
-        return status(self.folder)
+        return status(self.folder, deep=True)
 
     def resume(
         self,
@@ -119,12 +121,14 @@ class Run:
         limit: int | None = None,
         patience: float | None = None,
         max_fallback: float | None = None,
+        prices: str | Path | None = None,
         observe: Callable[[Progress], None] | None = None,
         tracer_provider: Tracers | None = None,
     ) -> Run:
         """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again.
 
-        A run that was begun with a backbone object goes on with one of the same name: `backbone`.  `tracer_provider` as in `simulate`.
+        A run that was begun with a backbone object goes on with one of the same name: `backbone`.  `prices` is a file of your own prices,
+        by which the cost is reckoned from now on; `tracer_provider` as in `simulate`.
         """
         checked(tracer_provider=tracer_provider)
         changes: dict[str, Any] = {
@@ -133,6 +137,7 @@ class Run:
             "limit": limit,
             "patience": patience,
             "max_fallback": max_fallback,
+            "prices": Path(prices) if prices is not None else None,
         }
         warnings: list[str] = []
         told = Telemetry(tracer_provider=tracer_provider, warn=warnings.append)
@@ -196,7 +201,7 @@ class Run:
         if not self.folder.journal_path.exists():
             return week, None, None  # which is said already
         try:
-            now = self.status()
+            now = status(self.folder)
         except BadInput as trouble:
             self.warnings.append(f"whether the run has reached its horizon is not known: {trouble}")
             return week, None, None
@@ -284,10 +289,12 @@ class Run:
         finally:
             pool.close()
 
-    def export(self, out: str | Path, format: Literal["jsonl"] = "jsonl") -> list[Path]:
-        """Write the tables as files, one a table, and return their paths."""
+    def export(self, out: str | Path, format: Literal["jsonl", "lengths"] = "jsonl") -> list[Path]:
+        """Write what happened and return the paths: the tables, one file each, or `lengths`, one file `out` of how long answers were."""
+        if format == "lengths":
+            return [write_lengths(measure(self.folder), Path(out))]
         if format != "jsonl":
-            raise BadInput(f"{format!r}: there is no such export format; there is 'jsonl'.")
+            raise BadInput(f"{format!r}: there is no such export format; there are 'jsonl' and 'lengths'.")
         pool = self.pool()
         try:
             with pool.snapshot():
@@ -312,10 +319,11 @@ def simulate(
     limit: int = 16,
     patience: float = 600.0,
     tags: Mapping[str, str] | None = None,
-    style: Literal["full", "compact"] | None = None,
+    style: StyleName | None = None,
     routing: str | Path | None = None,
     max_fallback: float | None = None,
     look: bool = True,
+    prices: str | Path | None = None,
     observe: Callable[[Progress], None] | None = None,
     tracer_provider: Tracers | None = None,
 ) -> Run:
@@ -323,9 +331,9 @@ def simulate(
 
     `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
     backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `look=False` asks nothing of an
-    endpoint beforehand.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is left as it is (None: one is made where
-    OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the run that
-    is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
+    endpoint beforehand, `prices` is a file of your own prices.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is
+    left as it is (None: one is made where OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the
+    run that is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
     """
     checked(tracer_provider=tracer_provider)
     loaded = org if isinstance(org, Organization) else Organization.load(org)
@@ -346,6 +354,7 @@ def simulate(
         routing=Path(routing) if routing is not None else None,
         max_fallback=max_fallback,
         look=look,
+        prices=Path(prices) if prices is not None else None,
     )
     warnings: list[str] = []
     told = Telemetry(tracer_provider=tracer_provider, warn=warnings.append)

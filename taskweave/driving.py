@@ -14,19 +14,35 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import interrupts, telemetry
+from taskweave.backbones import lasting
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
-from taskweave.errors import BackboneOut, BadInput, BudgetReached, DiskFull, Divergence, Interrupted, RunRefused, Stopped
+from taskweave.errors import (
+    BackboneOut,
+    BadInput,
+    BudgetReached,
+    DiskFull,
+    Divergence,
+    Interrupted,
+    RoutingInvalid,
+    RunRefused,
+    Stopped,
+    TooManyFallbacks,
+)
 from taskweave.given import checked, checked_backbone, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
+from taskweave.org.yamlfile import Unreadable, read_limited
 from taskweave.prompts import PromptBook
+from taskweave.records import StyleName
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
+from taskweave.runs.folder import refuse_place
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
+from taskweave.runs.resuming import stays_stopped
 from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.year import Outcome, Progress
@@ -34,6 +50,7 @@ from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
 
 if TYPE_CHECKING:
+    from taskweave.backbones.routing import Routes
     from taskweave.org.schema import Organization as Resolved
     from taskweave.records import Backbone, Json
     from taskweave.telemetry.spans import Facts
@@ -42,10 +59,12 @@ ENDINGS: Mapping[str, type[Stopped]] = {
     "interrupted": Interrupted,
     "stopped": Interrupted,
     "budget": BudgetReached,
+    "fallback": TooManyFallbacks,
     "outage": BackboneOut,
     "refused": BackboneOut,
     "disk": BackboneOut,
 }
+ROUTING = "routing.yaml"  # within the run folder
 NAMED = 6  # so many changed inputs are named in full
 
 
@@ -93,15 +112,20 @@ def begin(
     patience: float,
     tags: Mapping[str, str],
     extra: Sequence[Mapping[str, Json]] = (),
-    style: Literal["full", "compact"] | None = None,
+    style: StyleName | None = None,
     routing: Path | None = None,
     max_fallback: float | None = None,
     look: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+    prices: Path | None = None,
+    agree: Callable[[Backbone, StyleName], None] | None = None,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
+    `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
+    and nothing is written, and may raise.
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
-    which nothing is known whether it can do what the run needs.
+    which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
     checked(
         seed=seed,
@@ -117,35 +141,70 @@ def begin(
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
-    answering = _backbone(backbone, base_url)
-    laid = prompt_folders(prompts)
-    PromptBook.load(*laid).try_out()
+    routing_text, routes = _routes(routing, resolved)
+    answering = _backbone(backbone, base_url, routes)
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
+    place = out if out is not None else default_path(resolved.slug, seed)
+    refuse_place(place)  # before anything is paid
+    own_prices = _price_file(prices)
+    if agree is not None:
+        agree(answering, style or "full")
+    asked_in, before = _asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
+    laid = prompt_folders(prompts, asked_in)
+    PromptBook.load(*laid).try_out(laid[0])
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
         until=until,
-        backbone=backbone if isinstance(backbone, str) else answering.name,
+        backbone=lasting(backbone) if isinstance(backbone, str) else answering.name,
         backbone_given="name" if isinstance(backbone, str) else "object",
         base_url=base_url,
         limit=limit,
         assign=assign,
         patience=patience,
         tags=dict(tags),
-        style=style or "full",
+        routing=None if routes is None else ROUTING,
+        style=asked_in,
         max_fallback=max_fallback,
         segments=(Segment(backbone=answering.name),),
     )
     folder = RunFolder.create(
-        out if out is not None else default_path(resolved.slug, seed),
+        place,
         config=config,
         organization_text=org.text,
         prompts_dirs=laid,
         population_json=population.to_json(),
         injections=Injection.name([*payloads, *extra]),
+        routing_text=routing_text,
+        before=before,
+        prices=own_prices,
     )
     return folder, answering
+
+
+def _asked_in(
+    given: StyleName | None,
+    backbone: str | Backbone,
+    answering: Backbone,
+    base_url: str | None,
+    prompts: Sequence[Path],
+    *,
+    look: bool,
+    say: Callable[[str], None],
+) -> tuple[StyleName, Callable[[Journal], None] | None]:
+    """How the steps of a new run are asked, and what writes down what was asked to find that out.
+
+    As was told; else as the run that is replayed was asked, as suits what is known of an endpoint, or whole.
+    """
+    if not isinstance(backbone, str) or backbone.partition(":")[0] not in ("openai", "local"):
+        recorded: StyleName | None = getattr(answering, "style", None)
+        return given or recorded or "full", None
+    from taskweave.looking import chosen
+
+    whole = PromptBook.load(*prompt_folders(prompts, "full"))
+    picked = chosen(answering, base_url=base_url, prompts=whole, style=given, allowed=look, say=say)
+    return picked.style, picked.journal
 
 
 def resume(
@@ -157,6 +216,7 @@ def resume(
     limit: int | None = None,
     patience: float | None = None,
     max_fallback: float | None = None,
+    prices: Path | None = None,
     observe: Callable[[Progress], None] | None = None,
     told: Telemetry | None = None,
 ) -> tuple[RunFolder, Outcome]:
@@ -171,10 +231,16 @@ def resume(
     if until is not None:
         _not_behind(folder, until)
     answering = _answering(folder, backbone, base_url)
+    own_prices = _price_file(prices)
     with folder.lock():
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
+        _refuse_exchanged(folder, answering)
         folder = folder.with_config(**changes)
+        if own_prices is not None:
+            folder.keep_prices(own_prices)
+        if (still := _still_stopped(folder)) is not None:
+            return folder, still
         return folder, _within(folder, answering, observe, told)
 
 
@@ -236,6 +302,20 @@ def _refuse_changed(folder: RunFolder) -> None:
         )
 
 
+def _refuse_exchanged(folder: RunFolder, backbone: Backbone) -> None:
+    """Divergence where another model than the one that answered so far stands under its name; only one in a file can tell."""
+    fingerprint, name = getattr(backbone, "fingerprint", None), folder.config.segments[-1].backbone
+    if not callable(fingerprint):
+        return
+    with JournalReader(folder.journal_path) as journal:
+        before = journal.fingerprint(name)
+    if before is not None and (now := fingerprint()) != before:
+        raise Divergence(
+            f"{folder.path}: {backbone.name} is another model than the one that answered so far (sha256 {now}..., it was {before}...). "
+            "Nothing was asked. Put back the file that the run was begun with, or start a new run"
+        )
+
+
 def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None, told: Telemetry | None) -> Outcome:
     """The simulation itself, on a loop of its own: in a thread where this one has a running loop (a notebook)."""
     inbox = Inbox(folder.inbox)
@@ -247,7 +327,7 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
                 folder,
                 backbone,
                 until_week=until,
-                limit=folder.config.limit,
+                limit=min(folder.config.limit, getattr(backbone, "most_at_once", folder.config.limit)),
                 patience=folder.config.patience,
                 observe=observe,
                 interrupted=interrupts.heard,
@@ -289,6 +369,16 @@ def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
     )
 
 
+def _still_stopped(folder: RunFolder) -> Outcome | None:
+    """The ending that a run would have again at once, of answers that it had: then nothing is asked before more is allowed."""
+    with JournalReader(folder.journal_path) as reader:
+        stops, weeks = reader.stops(), reader.weeks()
+    last = stops[-1] if stops and stops[-1].current else None
+    if last is None or not stays_stopped(last.why, last.cause, folder.config.max_fallback):
+        return None
+    return Outcome(stop=last.why, cause=last.cause, week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=len(weeks))
+
+
 def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
     """The disk was full where no engine could say so, before it began or after it had ended: said here, where there is room for that."""
     with contextlib.suppress(DiskFull), Journal(folder.journal_path, create=False) as journal:
@@ -297,6 +387,16 @@ def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
     with JournalReader(folder.journal_path) as reader:
         weeks = reader.weeks()
     return Outcome(stop="disk", cause=str(full), week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=0)
+
+
+def _price_file(file: Path | None) -> bytes | None:
+    """The content of a person's price file, once it is known to be one.  Raises FileInvalid with its problems."""
+    if file is None:
+        return None
+    from taskweave.backbones.pricing import read_prices
+
+    read_prices(file)
+    return file.read_bytes()
 
 
 def _in_a_loop() -> bool:
@@ -318,13 +418,37 @@ def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome
                 stop()
 
 
-def _backbone(given: str | Backbone, base_url: str | None) -> Backbone:
-    if not isinstance(given, str):
-        checked_backbone(given)
-        return given
+def _routes(file: Path | None, org: Resolved) -> tuple[bytes | None, Routes | None]:
+    """A routing file's content and what it says.  Raises RoutingInvalid."""
+    if file is None:
+        return None, None
+    from taskweave.backbones.routing import read_routes
+
+    try:
+        text = read_limited(file)
+    except Unreadable as trouble:
+        raise RoutingInvalid([trouble.problem(str(file))]) from None
+    return text, read_routes(text, str(file), org)
+
+
+def _backbone(given: str | Backbone, base_url: str | None, routes: Routes | None) -> Backbone:
+    """What answers: the backbone that was given, and beside it those of the routes."""
     from taskweave.backbones import backbone
 
-    return backbone(given, base_url=base_url)
+    own_url = base_url
+    if routes is not None and any(route.takes_a_url and route.base_url is None for route in routes.routes):
+        # Then it has a meaning also where the run's own backbone has no use for it.
+        own_url = base_url if isinstance(given, str) and given.partition(":")[0] == "openai" else None
+    if isinstance(given, str):
+        answering = backbone(given, base_url=own_url)
+    else:
+        checked_backbone(given)
+        answering = given
+    if routes is None:
+        return answering
+    from taskweave.backbones.routing import Routed
+
+    return Routed(answering, routes, spec=given if isinstance(given, str) else None, base_url=base_url)
 
 
 def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) -> Backbone:
@@ -336,11 +460,11 @@ def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) 
                 f"{folder.path}: the run was begun from Python with a backbone object named {name!r}, which no file can bring back. "
                 f"Resume it from Python with such an object: Run.open({str(folder.path)!r}).resume(backbone=...)."
             )
-        return _backbone(config.backbone, base_url or config.base_url)
-    checked_backbone(given)
+        return _backbone(config.backbone, base_url or config.base_url, folder.routes())
+    answering = _backbone(given, base_url or config.base_url, folder.routes())
     if given.name != name:
         raise RunRefused(f"{folder.path}: backbone={given!r} is named {given.name!r}, but {name!r} answered so far. Give one of that name.")
-    return given
+    return answering
 
 
 def _not_behind(folder: RunFolder, until: str) -> None:

@@ -4,11 +4,13 @@
     ├── BadInput                exit 2   what a person gave cannot be used
     │   ├── FileInvalid                  a file, every problem in it at once
     │   │   ├── OrganizationInvalid      the organization file
-    │   │   └── IncidentInvalid          an incident file
+    │   │   ├── IncidentInvalid          an incident file
+    │   │   └── RoutingInvalid           a routing file
     │   ├── PromptInvalid                a prompt file, or its variables
     │   └── RunRefused                   the run folder: locked, exists, missing, finished, in the past
     ├── Stopped                          the run ended early and can be resumed
     │   ├── BudgetReached       exit 3
+    │   ├── TooManyFallbacks    exit 3   more answers had to be made by code than --max-fallback allows
     │   ├── BackboneOut         exit 75  outage, wrong key, no quota, unknown model, disk full
     │   │   └── DiskFull                 journal or run.db cannot be written; the engine stops before the next request
     │   └── Interrupted         exit 130
@@ -67,6 +69,10 @@ class IncidentInvalid(FileInvalid):
     """An incident file cannot be read as one."""
 
 
+class RoutingInvalid(FileInvalid):
+    """A routing file cannot be read as one, or names a backbone that cannot be asked."""
+
+
 class PromptInvalid(BadInput):
     """A prompt file is malformed, or its variables are not the inputs it is given."""
 
@@ -80,6 +86,10 @@ class Stopped(TaskWeaveError):
 
 
 class BudgetReached(Stopped):
+    exit_code = 3
+
+
+class TooManyFallbacks(Stopped):
     exit_code = 3
 
 

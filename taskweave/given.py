@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from taskweave.errors import BadInput
-from taskweave.shipped import prompt_files, shipped
+from taskweave.records import StyleName
+from taskweave.shipped import COMPACT, prompt_files, shipped_prompts
 
 _COPIES = "'taskweave new DIR' makes a folder with copies of the shipped prompts."
 
@@ -28,7 +29,9 @@ def checked(**given: Any) -> None:
 def checked_backbone(backbone: Any) -> None:
     """Raises BadInput for an object that cannot answer, or whose name cannot be written down."""
     if not callable(getattr(backbone, "complete", None)):
-        raise BadInput(f"backbone={backbone!r}: name one ('scripted', 'openai:MODEL') or give an object with 'async def complete'.")
+        raise BadInput(
+            f"backbone={backbone!r}: name one ('scripted', 'local', 'openai:MODEL') or give an object with 'async def complete'."
+        )
     name, origin = getattr(backbone, "name", None), getattr(backbone, "origin", None)
     if not (isinstance(name, str) and name.strip()):
         raise BadInput(f"backbone={backbone!r}: its 'name' is {name!r}; it must be a short text that says what answers.")
@@ -44,14 +47,19 @@ def several(name: str, value: Any) -> list[Path]:
     return [Path(one) for one in given]
 
 
-def prompt_folders(folders: Sequence[Path]) -> list[Path]:
-    """The shipped prompts and the folders that lie over them.  Raises BadInput for one that is missing or holds no prompt."""
+def prompt_folders(folders: Sequence[Path], style: StyleName = "full") -> list[Path]:
+    """The shipped prompts of a style and the folders that lie over them; of one that has a folder `compact`, that is it for this style.
+
+    Raises BadInput for one that is missing or holds no prompt.
+    """
+    laid = []
     for folder in folders:
         if not folder.is_dir():
             raise BadInput(f"{folder}: there is no such folder of prompts. {_COPIES}")
-        if not prompt_files(folder):
-            raise BadInput(f"{folder}: no prompt lies there (no *.md beside a README). {_COPIES}")
-    return [shipped("prompts"), *folders]
+        laid.append(folder / COMPACT if style == "compact" and (folder / COMPACT).is_dir() else folder)
+        if not prompt_files(laid[-1]):
+            raise BadInput(f"{laid[-1]}: no prompt lies there (no *.md beside a README). {_COPIES}")
+    return [shipped_prompts(style), *laid]
 
 
 def _whole(value: Any) -> bool:

@@ -1,8 +1,8 @@
 """One prompt file: its head parsed, its body compiled, every problem found with its line.
 
 `PromptFile(path)` has the `prompt`, or `problems`.  A file is a YAML head between `---` lines (id, version, schema, temperature,
-max_tokens, budget) and a Jinja2 body, in which the line `=== user` ends the system message.  Templates see JSON values and nothing
-else: no attribute of a Python object, no other file.
+max_tokens, budget) and a Jinja2 body: the system message, then after lines `=== user` and `=== assistant` demonstrations, if any, and the
+message that is answered.  Templates see JSON values and nothing else: no attribute of a Python object, no other file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from taskweave.cutting import Kept
 from taskweave.errors import Problem, PromptInvalid
 from taskweave.records import Json, Sampling
 
-USER = "=== user"
+TURN = re.compile(r"=== (user|assistant)")
 STEADY = "organization"  # the input with which most prompts begin, the same all year
 LONGEST = 1_000_000  # characters of one message
 _NUMBER = (int, float)
@@ -202,12 +202,21 @@ class Prompt:
                     raise ValueError(f"the text grows beyond {LONGEST:,} characters")
                 while "\n\n\n" in text:  # several times faster than a regular expression
                     text = text.replace("\n\n\n", "\n\n")
+                if not text and role != "system" and len(self.parts) > 2:
+                    raise ValueError(f"the {role} message of a demonstration, or the one after it, is empty")
                 messages.append((role, text))
             except (TemplateError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError) as trouble:
                 line = _line(trouble, before)
                 what = self._path(trouble, line) + (str(trouble) or type(trouble).__name__)
                 raise PromptInvalid(str(Problem(file=self.file, line=line, what=what))) from None
         return tuple((role, text) for role, text in messages if text)
+
+    def demonstrations(self) -> list[tuple[str, str]]:
+        """The turns of its demonstrations, (role, text as it stands in the file)."""
+        lines = self.text.split("\n")
+        turns = [(role, before) for role, _, before in self.parts]
+        ends = [before - 1 for _, before in turns[1:]]
+        return [(role, "\n".join(lines[before:end]).strip()) for (role, before), end in zip(turns[1:-1], ends[1:], strict=True)]
 
     def _path(self, trouble: BaseException, line: int | None) -> str:
         """The path that is not there, as the template writes it; nothing where its line does not tell."""
@@ -328,15 +337,13 @@ class PromptFile:
 
     def _body(self, lines: list[str], start: int) -> tuple[tuple[tuple[str, tuple[Section, ...], int], ...], set[str] | None]:
         """The templates, and the variables that they use."""
-        splits = [n for n in range(start, len(lines)) if lines[n] == USER]
-        if len(splits) != 1:
-            line = splits[1] + 1 if splits else None
-            self.wrong(line, f"the body needs one line {USER!r} between system and user message; it has {len(splits)}")
+        turns = self._turns(lines, start)
+        if turns is None:
             return (), None
         parts, variables = [], set[str]()
-        for role, first, last in (("system", start, splits[0]), ("user", splits[0] + 1, len(lines))):
+        for (role, first), (_, last) in zip(turns, [*turns[1:], ("", len(lines) + 1)], strict=True):
             try:
-                sections, undeclared = _compiled("\n".join(lines[first:last]))
+                sections, undeclared = _compiled("\n".join(lines[first : last - 1]))
             except TemplateSyntaxError as trouble:
                 self.wrong(first + trouble.lineno, f"not a template: {trouble.message}")
                 return (), None
@@ -346,6 +353,25 @@ class PromptFile:
             parts.append((role, sections, first))
             variables |= undeclared
         return tuple(parts), variables
+
+    def _turns(self, lines: list[str], start: int) -> list[tuple[str, int]] | None:
+        """(role, its first line, counted from 0) of each message: the system's, then user and assistant in turn, a user's the last."""
+        turns = [("system", start)]
+        for at in range(start, len(lines)):
+            if (marked := TURN.fullmatch(lines[at])) is None:
+                continue
+            role, before = marked[1], turns[-1][0]
+            if role != (needed := "assistant" if before == "user" else "user"):
+                self.wrong(at + 1, f"'=== {role}' after the {before} message, where '=== {needed}' is needed: they take turns")
+                return None
+            turns.append((role, at + 1))
+        if turns[-1][0] == "system":
+            self.wrong(None, "the body needs a line '=== user' between system and user message")
+            return None
+        if turns[-1][0] == "assistant":
+            self.wrong(turns[-1][1], "the last message is the assistant's; what is to be answered comes after one more line '=== user'")
+            return None
+        return turns
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -76,12 +76,13 @@ class PromptBook:
         prompt = self[prompt_id]
         return f"{prompt.id}@{prompt.version}:{prompt.digest[:12]}"
 
-    def try_out(self) -> None:
+    def try_out(self, shipped_folder: Path | None = None) -> None:
         """Render each prompt with samples of its inputs: what fails only then fails before a run, not within it.
 
-        Raises PromptInvalid with the first problem of each prompt.  A prompt that no step of these samples asks with is not tried.
+        The samples lie in the folder of the shipped prompts of this style.  Raises PromptInvalid with the first problem of each
+        prompt.  A prompt that no step of these samples asks with is not tried.
         """
-        samples = json.loads((shipped("prompts") / SAMPLES).read_text(encoding="utf-8"))
+        samples = json.loads(((shipped_folder or shipped("prompts")) / SAMPLES).read_text(encoding="utf-8"))
         common, problems = {"organization": samples["organization"]}, []
         for prompt in self:
             try:

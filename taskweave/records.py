@@ -11,16 +11,60 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, Protocol
 
 Priority = Literal["low", "normal", "high"]
 Quality = Literal["ok", "repaired", "fallback"]
 Origin = Literal["model", "scripted", "fallback"]
 Level = Literal["year", "quarter", "month", "week"]
+StyleName = Literal["full", "compact"]
 Json = Any  # a value that json.dumps accepts
 
 LEVELS: tuple[Level, ...] = ("year", "quarter", "month", "week")
+STEPS: tuple[str, ...] = (
+    *("formulate", "partition", "partition_week", "decompose", "execute", "merge"),
+    *("diagnose", "align", "reconcile", "roll_up", "respond"),
+)
 
+
+@cache
+def step_of(prompt: str) -> str:
+    """The step whose question a prompt asks: `execute` and `execute_title` are of execute; a prompt of no step is one of its own."""
+    steps = [step for step in STEPS if prompt == step or prompt.startswith(f"{step}_")]
+    return max(steps, key=len, default=prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a text that is written down comes from, and whether it had to be mended or made by code."""
+
+    quality: Quality
+    origin: Origin
+
+    @property
+    def mended(self) -> Mark:
+        """The same, after code has changed something in the text."""
+        return Mark("repaired", self.origin) if self.quality == "ok" else self
+
+    def worse(self, other: Mark) -> Mark:
+        """That of the two of which the quality is worse; this one of equals."""
+        return other if worst(self.quality, other.quality) != self.quality else self
+
+    def row(self) -> dict[str, Json]:
+        """The columns that say it."""
+        return {"quality": self.quality, "origin": self.origin}
+
+
+BY_CODE = Mark("fallback", "fallback")
+
+
+def worst(first: Quality, second: Quality) -> Quality:
+    """The worse of two qualities."""
+    return max(first, second, key=_QUALITIES.index)
+
+
+_QUALITIES: tuple[Quality, ...] = ("ok", "repaired", "fallback")
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -229,7 +273,10 @@ class Completion:
 
 
 class Backbone(Protocol):
-    """What answers a request.  One method is the seam; recording, budget and pacing wrap it."""
+    """What answers a request.  One method is the seam; recording, budget and pacing wrap it.
+
+    It may say how many requests it takes at a time (`most_at_once`), and have `async def close()`.
+    """
 
     name: str  # the identity that requests carry, e.g. "scripted" or "openai:gpt-4o-mini"
     origin: Literal["model", "scripted"]

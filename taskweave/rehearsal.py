@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from taskweave.driving import Organization, begin, drive
 from taskweave.engine.reader import Call, JournalReader
@@ -19,12 +20,14 @@ from taskweave.given import prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
+from taskweave.records import StyleName
 from taskweave.runs import RunFolder
 from taskweave.shipped import shipped
 from taskweave.simulation.incidents import load_incidents
 
 # A quarter's closings are the last to ask something new; what a week does not ask, a month or a quarter may.
 HORIZONS = ("week:1", "month:1", "quarter:1")
+CHOOSING = "decompose_role"  # asked only where the backbone chooses the roles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,16 +47,17 @@ class Shown:
     tokens: int
 
 
-def first_request(org: Organization, step: str, *, prompts: Path | None, seed: int) -> Shown:
+def first_request(org: Organization, step: str, *, prompts: Path | None, seed: int, style: StyleName = "full") -> Shown:
     """The first request that uses the step's prompt.  Raises BadInput for an unknown step, and for one that is never taken."""
-    steps = [prompt.id for prompt in PromptBook.load(*prompt_folders([prompts] if prompts is not None else []))]
+    steps = [prompt.id for prompt in PromptBook.load(*prompt_folders([prompts] if prompts is not None else [], style))]
     if step not in steps:
         near = difflib.get_close_matches(step, steps, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise BadInput(f"--step {step!r}: there is no such step.{hint} Steps are {', '.join(steps)}.")
+    assign: Literal["match", "model"] = "model" if step == CHOOSING else "match"
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         for number, horizon in enumerate(HORIZONS):
-            folder = _rehearse(org, Path(place) / str(number), horizon, [prompts] if prompts is not None else [], seed)
+            folder = _rehearse(org, Path(place) / str(number), horizon, [prompts] if prompts is not None else [], seed, style, assign)
             if (call := _first(folder, step)) is not None:
                 messages = tuple(Message(role=role, text=text) for role, text in call.messages)
                 tokens = sum(-(-len(message.text.encode()) // 4) for message in messages)
@@ -61,7 +65,15 @@ def first_request(org: Organization, step: str, *, prompts: Path | None, seed: i
     raise BadInput(f"--step {step!r}: {org.resolved.name} does not take this step in its first quarter, so no prompt of it is sent.")
 
 
-def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path], seed: int) -> RunFolder:
+def _rehearse(
+    org: Organization,
+    place: Path,
+    until: str,
+    prompts: Sequence[Path],
+    seed: int,
+    style: StyleName,
+    assign: Literal["match", "model"],
+) -> RunFolder:
     resolved = org.resolved
     file = shipped("orgs") / "starter" / "incidents.yaml"
     calendar = WorkCalendar(resolved.calendar)
@@ -76,11 +88,12 @@ def _rehearse(org: Organization, place: Path, until: str, prompts: Sequence[Path
         until=until,
         base_url=None,
         prompts=prompts,
-        assign="match",
+        assign=assign,
         incidents=[],
         limit=16,
         patience=600.0,
         tags={},
+        style=style,
         extra=[{**incident, "tick": second} for incident in incidents],
     )
     drive(folder, answering)

@@ -10,7 +10,9 @@ import shutil
 from pathlib import Path
 
 from taskweave.errors import BadInput
+from taskweave.records import StyleName
 
+COMPACT = "compact"  # of a folder of prompts, the folder with those of that style
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -18,6 +20,11 @@ def shipped(name: str) -> Path:
     """The folder of the shipped files called `name` ("orgs" or "prompts")."""
     installed = _PACKAGE / "data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def shipped_prompts(style: StyleName) -> Path:
+    """The folder of the shipped prompts of a style."""
+    return shipped("prompts") / COMPACT if style == "compact" else shipped("prompts")
 
 
 def built_in() -> dict[str, Path]:
@@ -56,9 +63,10 @@ def copy_starter(folder: Path) -> list[Path]:
         raise BadInput(f"{folder}: something lies there already. Name a new folder, or an empty one.")
     starter = shipped("orgs") / "starter"
     files = [(file, folder / file.name) for file in sorted(starter.iterdir()) if file.is_file()]
-    files += [(file, folder / "prompts" / file.name) for file in prompt_files(shipped("prompts"))]
+    files += [(file, folder / "prompts" / file.name) for file in prompt_files(shipped_prompts("full"))]
+    files += [(file, folder / "prompts" / COMPACT / file.name) for file in prompt_files(shipped_prompts("compact"))]
     try:
-        (folder / "prompts").mkdir(parents=True, exist_ok=True)
+        (folder / "prompts" / COMPACT).mkdir(parents=True, exist_ok=True)
         for source, target in files:
             shutil.copyfile(source, target)
     except OSError as error:

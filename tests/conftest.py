@@ -44,6 +44,12 @@ def _told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test finds out of an endpoint is kept for that test alone, also by the processes that it starts."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(autouse=True)
 def _one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs within a test's process start no other one; what does is tested in `test_beside.py`."""
     from taskweave.backbones.scripted import beside

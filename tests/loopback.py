@@ -27,6 +27,7 @@ _PREFIX_BYTES = 512  # 128 tokens, the step in which providers cache
 _LEAST_CACHED = 8  # steps
 _LONG = {"plan": 90, "summary": 60, "content": 100, "description": 30, "background": 20, "text": 18, "goal": 16, "need": 8, "title": 6}
 ERRORS: dict[str, tuple[int, dict[str, str]]] = {
+    "form": (400, {"message": "response_format is not supported by this server.", "param": "response_format"}),
     "quota": (429, {"message": "You exceeded your current quota.", "type": "insufficient_quota", "code": "insufficient_quota"}),
     "key": (401, {"message": "Incorrect API key provided: {key}.", "type": "invalid_request_error", "code": "invalid_api_key"}),
     "overflow": (400, {"message": "This model's maximum context length is 8192 tokens.", "code": "context_length_exceeded"}),
@@ -60,7 +61,9 @@ def instance(schema: Mapping[str, Any], draw: random.Random, words: list[str], n
 class Loopback:
     """The server, running while the context is open."""
 
-    def __init__(self, *, latency: float = 0.0, faults: Iterable[int | str] = (), retry_after: str | None = None, port: int = 0) -> None:
+    def __init__(
+        self, *, latency: float = 0.0, faults: Iterable[int | str | None] = (), retry_after: str | None = None, port: int = 0
+    ) -> None:
         self.latency, self.faults, self.retry_after = latency, list(faults), retry_after
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []

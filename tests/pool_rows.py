@@ -6,6 +6,7 @@ from taskweave.pool.tables import Row
 from taskweave.records import Json
 
 UNIT = "Y1/Q1/M01/W01@cto"
+WELL = {"quality": "ok", "origin": "scripted"}
 
 
 def agent(identifier: str, role: str, *, department: str | None = "Product", name: str | None = None, tier: int = 2) -> Row:
@@ -17,18 +18,34 @@ def state(identifier: str, parent: str | None = None, *, revision: int = 1, sinc
     period, owner = identifier.split("@")
     level = ("year", "quarter", "month", "week")[period.count("/")]
     row = {"id": identifier, "level": level, "period": period, "owner": owner, "parent": parent, "revision": revision, "since": since}
-    return "states", {**row, "plan": f"plan {revision} of {identifier}", "diagnosis": None, **more}
+    return "states", {**row, "plan": f"plan {revision} of {identifier}", "diagnosis": None, **WELL, **more}
 
 
 def task(identifier: str, *, unit: str | None = None, title: str = "A task", goals: tuple[str, ...] = (), **more: Json) -> Row:
     row = {"id": identifier, "state": unit or identifier.rsplit("/", 1)[0], "kind": "composite", "activity": "analyse", "title": title}
-    rest = {"description": "", "priority": "normal", "goals": list(goals), "planned_hours": 10, "status": "done", "done_on_time": True}
+    rest = {
+        "description": "",
+        "priority": "normal",
+        "goals": list(goals),
+        "planned_hours": 10,
+        "status": "done",
+        "done_on_time": True,
+        **WELL,
+    }
     return "tasks", {**row, **rest, **more}
 
 
 def subtask(identifier: str, *, role: str = "Backend Engineer", assignee: str = "ada", status: str = "done", **more: Json) -> Row:
     row = {"id": identifier, "task": identifier.rsplit("/", 1)[0], "goal": f"goal of {identifier}", "activity": "implement", "role": role}
-    rest = {"assignee": assignee, "delegator": "cto", "why": "match 0.81", "hours": 6, "status": status, "created": "2026-01-05T09:00"}
+    rest = {
+        "assignee": assignee,
+        "delegator": "cto",
+        "why": "match 0.81",
+        "hours": 6,
+        "status": status,
+        "created": "2026-01-05T09:00",
+        **WELL,
+    }
     return "subtasks", {**row, **rest, **more}
 
 

@@ -1,4 +1,4 @@
-"""Rewrite prompts/prompts.lock after a prompt changed:  python -m tests.prompts_lock
+"""Rewrite prompts/prompts.lock and prompts/compact/prompts.lock after a prompt changed:  python -m tests.prompts_lock
 
 It refuses while a prompt whose text changed still has the version that the lock holds: raise `version` in its head first.
 """
@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from taskweave.prompts import PromptBook
-from taskweave.shipped import shipped
+from taskweave.shipped import shipped_prompts
 
+LOCK = "prompts.lock"
+FOLDERS = (shipped_prompts("full"), shipped_prompts("compact"))
 HEAD = "# id, version and digest of each prompt; rewritten by: python -m tests.prompts_lock\n"
 
 
@@ -39,12 +41,13 @@ def text(book: PromptBook) -> str:
 
 
 def main() -> int:
-    book, path = PromptBook.load(), shipped("prompts") / "prompts.lock"
-    stale = [problem for problem in unlocked(book, read(path)) if "raise it" in problem]
+    books = {folder / LOCK: PromptBook.load(folder) for folder in FOLDERS}
+    stale = [problem for path, book in books.items() for problem in unlocked(book, read(path)) if "raise it" in problem]
     if stale:
         print("\n".join(stale), file=sys.stderr)
         return 2
-    path.write_text(text(book), encoding="utf-8")
+    for path, book in books.items():
+        path.write_text(text(book), encoding="utf-8")
     return 0
 
 

@@ -38,6 +38,7 @@ def simulated(
     limit: int = 16,
     assign: Any = "match",
     population: Path | None = None,
+    style: Any = None,
 ) -> Run:
     """A finished run in `where`; `organization` is YAML text or a built-in name; incidents are given as their files would say them.
 
@@ -61,6 +62,7 @@ def simulated(
         limit=limit,
         patience=60,
         tags={},
+        style=style,
     )
     if population is not None:
         shutil.copy(population, where / "population.json")

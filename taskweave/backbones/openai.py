@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave.backbones.dialect import Dialect, Trouble, Wire, too_long
 from taskweave.errors import BadInput, Refused, Transient
@@ -45,8 +45,20 @@ class OpenAI:
 
     origin: Literal["model", "scripted"] = "model"
 
-    def __init__(self, model: str, base_url: str | None = None, *, api_key: str | None = None, timeout: float = 180.0) -> None:
-        """The key is `api_key`, else that of OPENAI_API_KEY.  Raises BadInput where the provider itself would be asked without one."""
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float = 180.0,
+        transport: Any = None,
+    ) -> None:
+        """The key is `api_key`, else that of OPENAI_API_KEY; `transport`, one of the HTTP library that `openai` uses, takes the place of
+        the network.
+
+        Raises BadInput where the provider itself would be asked without a key.
+        """
         self.name = f"openai:{model}"
         self.model = model
         given_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
@@ -58,7 +70,7 @@ class OpenAI:
             )
         if self._key and not _HEADER.fullmatch(self._key):
             raise BadInput("OPENAI_API_KEY holds blanks or characters that no key has; set it anew")
-        self._timeout = timeout
+        self._timeout, self._transport = timeout, transport
         self._dialect = Dialect()
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -95,6 +107,19 @@ class OpenAI:
         except openai.OpenAIError as trouble:
             raise Refused(f"{self._host()}: {self._words(trouble)}") from None
 
+    async def models(self) -> list[str] | None:
+        """Ids of the models that the endpoint lists; None where it lists none.  Raises Transient where nothing answers."""
+        import openai
+
+        try:
+            async with asyncio.timeout(min(10.0, self._timeout)):
+                listed = await self._connected().models.list()
+            return [str(model.id) for model in listed.data] or None
+        except (TimeoutError, openai.APIConnectionError) as trouble:
+            raise Transient(f"no connection to {self._host()}: {self._words(trouble.__cause__ or trouble)}") from None
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError):
+            return None  # whoever lists nothing, or something else, may answer all the same
+
     async def close(self) -> None:
         """Close the connections of the running loop."""
         client, self._client, self._loop = self._client, None, None
@@ -108,7 +133,12 @@ class OpenAI:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             timeout = openai.Timeout(self._timeout, connect=min(10.0, self._timeout))
-            self._client = openai.AsyncOpenAI(api_key=self._key or _NO_KEY, base_url=self.base_url, max_retries=0, timeout=timeout)
+            http = None
+            if self._transport is not None:
+                http = openai.DefaultAsyncHttpxClient(transport=self._transport, timeout=timeout)
+            self._client = openai.AsyncOpenAI(
+                api_key=self._key or _NO_KEY, base_url=self.base_url, max_retries=0, timeout=timeout, http_client=http
+            )
             self._loop = loop
         return self._client
 

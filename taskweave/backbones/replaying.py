@@ -17,7 +17,7 @@ from taskweave.backbones.structured import origin_of
 from taskweave.engine.gateway import completed
 from taskweave.engine.reader import JournalReader, Recorded
 from taskweave.errors import Refused
-from taskweave.records import Completion, Request, logical_form, text_digest
+from taskweave.records import Completion, Request, StyleName, logical_form, text_digest
 
 _SHOWN = 120  # characters of a line that differs
 
@@ -35,9 +35,9 @@ class Replay:
 
     origin: Literal["model", "scripted"]
 
-    def __init__(self, name: str, journal: Path) -> None:
-        """Reads the whole journal.  Raises BadInput for one that cannot be read."""
-        self.name, self._journal = name, journal
+    def __init__(self, name: str, journal: Path, style: StyleName = "full") -> None:
+        """Reads the whole journal; `style` is how that run was asked.  Raises BadInput for a journal that cannot be read."""
+        self.name, self.style, self._journal = name, style, journal
         self.origin = "scripted" if origin_of(name) == "scripted" else "model"
         self._answers: dict[str, list[Completion]] = defaultdict(list)
         with JournalReader(journal) as reader:

@@ -72,8 +72,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulate an organization for a year with language-model agents: exact, durable, explained.\n\n"
     "Begin with [bold]taskweave run company_a[/bold]: a year of a small software company, offline, in well under a minute.",
-    epilog="Exit codes: 0 done; 1 a bug; 2 bad input; 5 divergence; 75 backbone out; 130 interrupted. "
-    "After 75 and 130 the run can be resumed.",
+    epilog="Exit codes: 0 done; 1 a bug; 2 bad input; 3 too many fallbacks; 5 divergence; 75 backbone out; 130 interrupted. "
+    "After 3, 75 and 130 the run can be resumed.",
 )
 
 
@@ -117,6 +117,15 @@ Prompts = Annotated[
     Path | None,
     typer.Option(
         "--prompts", metavar="DIR", help="Prompt files that lie over the shipped ones, e.g. --prompts acme/prompts.", show_default=False
+    ),
+]
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help="Your own prices, in the form of the shipped ones; they go before those, e.g. --prices prices.yaml.",
+        show_default=False,
     ),
 ]
 Until = typer.Option(

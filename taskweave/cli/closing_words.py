@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from taskweave.cli import output
+from taskweave.cli.progress import priced
 
 if TYPE_CHECKING:
     from taskweave.pool.pool import Pool
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     """Print the closing table of what has been written; the JSON object says the same."""
     from taskweave.pool.pool import Pool
-    from taskweave.report.status import status
+    from taskweave.report import economy
+    from taskweave.report.status import answers_told, status
 
+    now = status(folder, deep=True)
     summary: dict[str, Any] = {
         "run": str(folder.path),
         "stop": outcome.stop,
@@ -28,7 +31,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         "week": outcome.week,
         "week_digest": outcome.digest,
         "executed": outcome.executed,
-        "status": status(folder).row(),
+        "status": now.row(),
         "digest": None,
         "closing": None,
     }
@@ -39,11 +42,14 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     with Pool.open(folder.run_db_path) as pool:
         if max(pool.weeks(), default=0) < outcome.week:
             return summary  # it was being rebuilt, and would look like a shorter run
-        table = closing(pool, folder.organization(), folder.population())
+        table = closing(pool, folder.organization(), folder.population(), answers_told(folder))
         # A year's digest takes as long as reading all of it: only a program that asked for everything gets it here.
         summary |= {"digest": pool.digest() if output.is_json_only() else None, "closing": plain(table)}
         example = example_result(pool)
     output.show(render(table))
+    if now.economy is not None:
+        output.show(economy.render(now.economy))
+    output.line(f"{'cost':<10} {priced(now.cost, now.cost_uncached)}")
     for name, text in where(folder, example):
         output.line(f"{name:<10} {text}")
     return summary

@@ -44,8 +44,16 @@ def amount(number: float) -> str:
 
 
 def dollars(cost: float | None) -> str:
-    """2.5 -> $2.50; '-' where no price is known."""
-    return "-" if cost is None else f"${cost:,.2f}"
+    """2.5 -> $2.50, 0.0123 -> $0.0123; '-' where no price is known."""
+    return "-" if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
+
+
+def priced(cost: float | None, uncached: float | None = None) -> str:
+    """A cost, and beside it what it would have been `uncached`, where that is more."""
+    if cost is None:
+        return "no price known"
+    more = f" ({dollars(uncached)} without the provider's cache)" if uncached is not None and uncached > cost else ""
+    return dollars(cost) + more
 
 
 def duration(seconds: float | None) -> str:

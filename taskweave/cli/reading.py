@@ -19,6 +19,7 @@ class Format(StrEnum):
     """What a run can be exported as."""
 
     jsonl = "jsonl"
+    lengths = "lengths"
 
 
 def trace(
@@ -84,8 +85,17 @@ def digest(run: RunName, as_json: AsJson = False) -> None:
 
 def export(
     run: RunName,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write into, e.g. --out data.", show_default=False)],
-    form: Annotated[Format, typer.Option("--format", help="What to write: jsonl, one file a table, e.g. --format jsonl.")] = Format.jsonl,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="The folder to write into (lengths: the file), e.g. --out data.", show_default=False),
+    ],
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="What to write: jsonl (one file a table) or lengths (one file, for estimates), e.g. --format jsonl.",
+        ),
+    ] = Format.jsonl,
     as_json: AsJson = False,
 ) -> None:
     """Write a run's tables as files, e.g. [bold]taskweave export company-a-1 --format jsonl --out data[/bold]."""
@@ -95,7 +105,7 @@ def export(
     files = opened.export(out, form.value)
     output.warn(opened.warnings)
     output.answer({"run": str(opened.path), "files": [str(file) for file in files], "warnings": opened.warnings})
-    output.line(f"{len(files)} files in {out}, for example {files[0]}")
+    output.line(str(files[0]) if form is Format.lengths else f"{len(files)} files in {out}, for example {files[0]}")
 
 
 def register(app: typer.Typer) -> None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from taskweave import interrupts
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, BaseUrl, Org, Prompts, RunName, Until
+from taskweave.cli.app import AsJson, BaseUrl, Org, Prices, Prompts, RunName, Until
 from taskweave.cli.progress import Watch
 from taskweave.errors import BadInput
 
 if TYPE_CHECKING:
+    from taskweave.estimating import Estimate
+    from taskweave.records import Backbone
     from taskweave.runs import RunFolder
     from taskweave.simulation.year import Outcome
     from taskweave.telemetry import Telemetry
@@ -36,6 +38,16 @@ class Style(StrEnum):
 
     full = "full"
     compact = "compact"
+
+
+def named_assign(given: Assign) -> Literal["match", "model"]:
+    """The choice as a run takes it."""
+    return "model" if given is Assign.model else "match"
+
+
+def named_style(given: Style | None) -> Literal["full", "compact"] | None:
+    """The choice as a run takes it; None where none was made."""
+    return None if given is None else "compact" if given is Style.compact else "full"
 
 
 def share(text: str) -> float:
@@ -87,7 +99,8 @@ def run(
         typer.Option(
             "--backbone",
             metavar="B",
-            help="What answers: scripted (an offline stand-in, no model) or openai:MODEL, e.g. --backbone openai:gpt-4o-mini.",
+            help="What answers: scripted (an offline stand-in, no model), local or local:FILE.gguf (a model in this process), or "
+            "openai:MODEL, e.g. --backbone openai:gpt-4o-mini.",
         ),
     ] = "scripted",
     base_url: BaseUrl = None,
@@ -136,6 +149,10 @@ def run(
             help="Whether an endpoint that was never probed is asked first whether it can do what is needed, e.g. --no-look.",
         ),
     ] = True,
+    prices: Prices = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Begin without the question that a backbone which is paid for calls for, e.g. --yes.")
+    ] = False,
     tag: Annotated[
         list[str] | None,
         typer.Option(
@@ -148,6 +165,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Simulate an organization into a new run folder, e.g. [bold]taskweave run company_a --until quarter[/bold]."""
+    from taskweave.cli.estimating import agreement
     from taskweave.driving import Organization, begin, drive
     from taskweave.runs import Inbox, default_path
 
@@ -157,6 +175,28 @@ def run(
     place = out if out is not None else default_path(organization.resolved.slug, seed)
     if not place.exists():  # else it is another run's, and refused
         interrupts.name(lambda: interrupts.found([str(place)]))
+    inputs = [prompts] if prompts is not None else []
+
+    def estimated(asked: Backbone, kind: Literal["full", "compact"]) -> Estimate:
+        from taskweave.backbones.pricing import read_prices
+        from taskweave.estimating import estimate
+
+        return estimate(
+            organization,
+            backbone=asked.name,
+            base_url=base_url,
+            seed=seed,
+            until=until,
+            prompts=inputs,
+            assign=named_assign(assign),
+            incidents=incidents or [],
+            style=kind,
+            limit=limit,
+            prices=None if prices is None else read_prices(prices),
+            quarter=False,
+            say=output.note,
+        )
+
     folder, answering = begin(
         organization,
         out=place,
@@ -164,16 +204,19 @@ def run(
         seed=seed,
         until=until,
         base_url=base_url,
-        prompts=[prompts] if prompts is not None else [],
-        assign="model" if assign is Assign.model else "match",
+        prompts=inputs,
+        assign=named_assign(assign),
         incidents=incidents or [],
         limit=limit,
         patience=patience,
         tags=tags(tag or []),
-        style=None if style is None else "compact" if style is Style.compact else "full",
+        style=named_style(style),
         routing=routing,
         max_fallback=max_fallback,
         look=look,
+        say=output.note,
+        prices=prices,
+        agree=agreement(estimated, prices, yes=yes),
     )
     with Watch(Inbox(folder.inbox)) as watch:
         outcome = drive(folder, answering, observe=watch.see, told=told())
@@ -195,6 +238,7 @@ def resume(
         ),
     ] = None,
     max_fallback: MaxFallback = None,
+    prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
     """Continue a run that ended early, or to a later horizon, e.g. [bold]taskweave resume company-a-1 --until year[/bold].
@@ -215,6 +259,7 @@ def resume(
             patience=patience,
             max_fallback=max_fallback,
             observe=watch.see,
+            prices=prices,
             told=told(),
         )
     conclude(folder, outcome)
@@ -225,6 +270,9 @@ def prompt(
     step: Annotated[str, typer.Option("--step", metavar="S", help="The step whose prompt to show, e.g. --step formulate.")],
     prompts: Prompts = None,
     seed: Annotated[int, typer.Option("--seed", help="The seed of the week that is simulated for it, e.g. --seed 7.")] = 1,
+    style: Annotated[
+        Style, typer.Option("--style", help="How steps are asked: full, or compact in small questions, e.g. --style compact.")
+    ] = Style.full,
     as_json: AsJson = False,
 ) -> None:
     """Show a rendered prompt before any run, e.g. [bold]taskweave prompt company_a --step execute[/bold].
@@ -234,7 +282,7 @@ def prompt(
     from taskweave.driving import Organization
     from taskweave.rehearsal import first_request
 
-    shown = first_request(Organization.load(org), step, prompts=prompts, seed=seed)
+    shown = first_request(Organization.load(org), step, prompts=prompts, seed=seed, style="compact" if style is Style.compact else "full")
     output.answer(
         {"step": step, "site": shown.site, "messages": [{"role": m.role, "text": m.text} for m in shown.messages], "tokens": shown.tokens}
     )
@@ -274,16 +322,12 @@ def conclude(folder: RunFolder, outcome: Outcome) -> None:
 
 def stopped(folder: RunFolder, outcome: Outcome) -> str:
     """Why a run ended early, and the command that resumes it."""
+    from taskweave.runs.resuming import resume_command
+
     cause = f": {outcome.cause.rstrip('.')}" if outcome.cause else ""
     again = f", of which {outcome.executed} had been re-executed" if outcome.executed < outcome.week else ""
-    return f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: taskweave resume {quoted(folder.path)}"
-
-
-def quoted(path: Path) -> str:
-    """A path as one types it in a shell."""
-    import shlex
-
-    return shlex.quote(str(path))
+    command = resume_command(folder.path, outcome.stop or "", outcome.cause)
+    return f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: {command}"
 
 
 def register(app: typer.Typer) -> None:

@@ -13,11 +13,14 @@ import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, RunName
-from taskweave.cli.progress import amount, dollars, duration
+from taskweave.cli.progress import amount, duration, priced
 from taskweave.errors import RunRefused
 
 if TYPE_CHECKING:
     from taskweave.report.status import Status
+
+
+_ORIGINS = {"scripted": " (a scripted stand-in, no model)", "mixed": " (a scripted stand-in and models, by routes)"}
 
 
 def status(run: RunName, as_json: AsJson = False) -> None:
@@ -25,7 +28,7 @@ def status(run: RunName, as_json: AsJson = False) -> None:
     from taskweave.report.status import status as look
     from taskweave.runs import RunFolder
 
-    now = look(RunFolder.open(run))
+    now = look(RunFolder.open(run), deep=True)
     output.answer(now.row())
     output.show(_table(now))
 
@@ -41,6 +44,7 @@ def runs(
     from rich.table import Table
 
     from taskweave.report.status import survey
+    from taskweave.report.wording import percent
     from taskweave.runs import list_runs
 
     found = survey(list_runs(pattern))
@@ -48,15 +52,15 @@ def runs(
     if not found:
         output.line(f"There are no runs under {pattern or 'runs/'}. Start one with: taskweave run company_a")
         return
-    table = Table("run", "organization", "backbone", "state", "week", "date", "done", "calls", "cost")
+    table = Table("run", "organization", "backbone", "state", "week", "date", "done", "fallback", "calls", "cost")
     for one in found:
         if one["state"] == "unreadable":
-            table.add_row(one["run"], "-", "-", one["state"], *["-"] * 5)
+            table.add_row(one["run"], "-", "-", one["state"], *["-"] * 6)
             output.note(f"warning: {one['cause']}")
             continue
-        week, cost = f"{one['week']}/{one['weeks']}", dollars(one["cost"])
+        week, cost, share = f"{one['week']}/{one['weeks']}", priced(one["cost"]), percent(one["fallback_share"], 1)
         named = (one[name] for name in ("run", "organization", "backbone", "state"))
-        table.add_row(*named, week, one["date"], str(one["done"]), amount(one["calls"]), cost)
+        table.add_row(*named, week, one["date"], str(one["done"]), share, amount(one["calls"]), cost)
     output.show(table)
 
 
@@ -127,23 +131,27 @@ def _table(now: Status) -> object:
 
 
 def _lines(now: Status) -> list[tuple[str, str]]:
-    from taskweave.report.wording import percent
+    from taskweave.report import economy
 
-    tokens = f"{amount(now.prompt_tokens)} prompt, {amount(now.completion_tokens)} completion"
-    share = "-" if now.fallback_share is None else percent(now.fallback_share, 1)
+    done = f"{now.done} done" + (f" ({now.done_without_fallback} without fallbacks)" if now.done_without_fallback < now.done else "")
+    cached = f" ({amount(now.cached_tokens)} cached)" if now.cached_tokens else ""
+    tokens = f"{amount(now.prompt_tokens)} prompt{cached}, {amount(now.completion_tokens)} completion"
+    lost = f"{amount(now.lost)} lost" + (f" (at most {amount(now.lost_tokens)} tokens)" if now.lost else "")
     lines = [
         ("run", now.run),
         ("organization", f"{now.organization}, seed {now.seed}"),
-        ("backbone", now.backbone + (" (a scripted stand-in, no model)" if now.origin == "scripted" else "")),
+        ("backbone", now.backbone + _ORIGINS.get(now.origin, "")),
         ("state", now.state + (f": {now.cause}" if now.cause else "")),
         ("held by", now.holder or "nobody"),
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
-        ("tasks", f"{now.done} done, {now.spilled} spilled, {now.blocked} blocked"),
-        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {amount(now.lost)} lost"),
+        ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
+        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {lost}"),
         ("tokens", tokens),
-        ("cost", dollars(now.cost)),
-        ("fallback share", share),
+        *(economy.lines(now.economy) if now.economy is not None else ()),
+        ("cost", priced(now.cost, now.cost_uncached)),
+        *_fallbacks(now),
+        *_by_backbone(now),
         ("incidents", ", ".join(now.injections) or "none"),
     ]
     if now.waiting:
@@ -151,6 +159,33 @@ def _lines(now: Status) -> list[tuple[str, str]]:
     if now.rejected:
         lines.append(("rejected", "; ".join(now.rejected)))
     return [*lines, ("next", now.next)]
+
+
+def _fallbacks(now: Status) -> list[tuple[str, str]]:
+    """The share of answers that code had to make, and where they are: a share of all would hide a step that always fails."""
+    from taskweave.report.wording import percent
+
+    asked = sum(counts[0] for levels in now.answers.values() for counts in levels.values())
+    said = f"{percent(now.fallback_share, 1)} of {asked:,} answers" if asked else "-"
+    if now.max_fallback is not None:
+        said += f" (stops beyond {100 * now.max_fallback:g} %)"
+    lines = [("fallback share", said)]
+    for step, levels in now.answers.items():
+        found = [f"{level} {percent(made / of, 1)} ({made:,} of {of:,})" for level, (of, _, made) in levels.items() if made]
+        lines += [(f"  {step}", ", ".join(found))] if found else []
+    return lines
+
+
+def _by_backbone(now: Status) -> list[tuple[str, str]]:
+    """What each backbone took, where there is more than one."""
+    from taskweave.report.wording import percent
+
+    lines = []
+    for name, used in now.backbones.items() if len(now.backbones) > 1 else ():
+        share = percent(used["fallback"] / used["asked"], 1) if used["asked"] else "-"
+        tokens = f"{amount(used['prompt_tokens'])} prompt, {amount(used['completion_tokens'])} completion tokens"
+        lines.append((f"  {name}", f"{amount(used['calls'])} calls, {tokens}, fallbacks {share}"))
+    return [("by backbone", ""), *lines] if lines else []
 
 
 def register(app: typer.Typer) -> None:

@@ -16,11 +16,11 @@ import random
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CoroutineType
-from typing import Any
+from typing import Any, NamedTuple
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
@@ -37,12 +37,23 @@ LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))  # some platforms lack one
 
 
+class Tokens(NamedTuple):
+    """Those of prompts, those of them that the provider said it had cached, and those of answers."""
+
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+
+_NONE = Tokens()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineStats:
     """How far an engine is.  Tokens are of all answers that this run rests on so far, replayed ones included.
 
     `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer was never seen,
-    `elapsed` seconds since this engine began to drive.
+    `elapsed` seconds since this engine began to drive; `used` are the tokens by backbone.
     """
 
     asked: int = 0
@@ -54,6 +65,7 @@ class EngineStats:
     lost: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    used: Mapping[str, Tokens] = field(default_factory=dict)
     elapsed: float = 0.0
 
 
@@ -107,7 +119,8 @@ class Engine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = 0.0
         self._trouble: BaseException | None = None
-        self._asked = self._replayed = self._paid = self._prompt_tokens = self._completion_tokens = 0
+        self._asked = self._replayed = self._paid = 0
+        self._used: dict[str, Tokens] = {}
 
     # ---------------------------------------------------------------- for SimPy processes
     def launch(
@@ -164,8 +177,9 @@ class Engine:
             queued=gateway.queued,
             retries=gateway.retries,
             lost=self.journal.lost + gateway.cancelled,
-            prompt_tokens=self._prompt_tokens,
-            completion_tokens=self._completion_tokens,
+            prompt_tokens=sum(used.prompt for used in self._used.values()),
+            completion_tokens=sum(used.completion for used in self._used.values()),
+            used=dict(self._used),
             elapsed=self._loop.time() - self._began if self._loop else 0.0,
         )
 
@@ -281,8 +295,7 @@ class Engine:
         gateway.landed, gateway.ended = landed + gateway.landed, ended + gateway.ended
         for item in landed:
             self._paid -= item.attempt is not None
-            self._prompt_tokens -= item.outcome.prompt_tokens
-            self._completion_tokens -= item.outcome.completion_tokens
+            self._count(item.ask, item.outcome, json.loads(item.outcome.value), -1)
 
     def _turned(self) -> None:
         self._awake.clear()
@@ -349,13 +362,23 @@ class Engine:
 
     def _seen(self, ask: Ask, outcome: Outcome) -> tuple[Any, float]:
         """What a work is resumed with: always read back from the journaled form, so that a first run sees what a second will."""
-        self._prompt_tokens += outcome.prompt_tokens
-        self._completion_tokens += outcome.completion_tokens
         try:
             value: Json = json.loads(outcome.value)
+            self._count(ask, outcome, value, 1)
             return completed(value) if ask.kind == COMPLETE else (value["answer"], value["latency"])
         except (ValueError, LookupError, TypeError, AttributeError) as trouble:
             raise damaged(self.journal.path, f"the outcome of {ask.site}: {trouble}") from trouble
+
+    def _count(self, ask: Ask, outcome: Outcome, value: Json, sign: int) -> None:
+        """Tokens by backbone; look-ups take none."""
+        if ask.request is not None:
+            name = ask.request.backbone
+            prompt, cached, completion = self._used.get(name, _NONE)
+            self._used[name] = Tokens(
+                prompt + sign * outcome.prompt_tokens,
+                cached + sign * (value.get("cached_tokens") or 0),
+                completion + sign * outcome.completion_tokens,
+            )
 
     def _resolve(self, work: Work, value: Any) -> None:
         promise = work.promise

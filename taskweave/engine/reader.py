@@ -16,7 +16,12 @@ from types import TracebackType
 from typing import Self
 
 from taskweave.engine.store import legible, named_trouble, open_for_reading
-from taskweave.records import Json
+from taskweave.records import Json, tokens
+
+# Few answers say so: only those are read as JSON.
+_CACHED = (
+    """CASE WHEN instr(o.value, '"cached_tokens":') AND json_valid(o.value) THEN json_extract(o.value, '$.cached_tokens') ELSE 0 END"""
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +58,10 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptUse:
-    """What one version of one prompt has taken; `inherited` outcomes were paid by the run that this one is a fork of."""
+    """What one version of one prompt has taken; `inherited` outcomes were paid by the run that this one is a fork of.
+
+    `cached_tokens` are those of the prompt tokens that the provider said it had cached.
+    """
 
     prompt: str
     version: int
@@ -64,6 +72,42 @@ class PromptUse:
     completion_tokens: int
     inherited_prompt_tokens: int
     inherited_completion_tokens: int
+    cached_tokens: int
+    inherited_cached_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """One answered question of a work, in the order in which it was asked.
+
+    `again` is whether it repeats the question before it, with or without what was wrong with its answer.  `sent` are tokens of the
+    question's messages and schema by the rule of the house, `prompt_tokens` and `completion_tokens` what was counted for it; `text` is the
+    answer, None where it holds none.
+    """
+
+    site: str
+    prompt: str
+    sent: int
+    prompt_tokens: int
+    completion_tokens: int
+    again: bool
+    text: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spent:
+    """What one answered completion took; `cached` prompt tokens are None where the provider reports none.
+
+    `schema` and `messages` are the numbers of the texts that were sent.
+    """
+
+    site: str
+    backbone: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached: int | None
+    schema: int | None
+    messages: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,6 +193,7 @@ class JournalReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._db = open_for_reading(path)
+        self._schemas: dict[int, bytes] = {}  # by number: thousands of requests share one
 
     def counts(self) -> Counts:
         """Everything countable, from one moment."""
@@ -175,10 +220,81 @@ class JournalReader:
         """Calls and tokens by prompt."""
         rows = self._rows(
             "SELECT r.prompt, r.version, r.backbone, count(*), sum(o.inherited), sum(o.prompt_tokens), sum(o.completion_tokens),"
-            " sum(o.prompt_tokens * o.inherited), sum(o.completion_tokens * o.inherited)"
+            " sum(o.prompt_tokens * o.inherited), sum(o.completion_tokens * o.inherited),"
+            f" coalesce(sum({_CACHED}), 0), coalesce(sum({_CACHED} * o.inherited), 0)"
             " FROM outcomes o JOIN requests r USING (key) WHERE r.prompt IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         )
         return [PromptUse(**dict(zip(PromptUse.__slots__, row, strict=True))) for row in rows]
+
+    def fingerprint(self, backbone: str) -> str | None:
+        """What the backbone's last answer says served it; None where it has answered nothing, or says nothing of it."""
+        rows = self._rows(
+            "SELECT o.value FROM outcomes o JOIN requests r USING (key) WHERE r.backbone = ? ORDER BY o.rowid DESC LIMIT 1", backbone
+        )
+        with legible(self.path, "answers"):
+            found: str | None = _mapping(rows[0][0]).get("fingerprint") if rows else None
+        return found
+
+    def spent(self, until: str | None = None) -> list[Spent]:
+        """Answered completions in the order in which they were asked; those answered up to `until`, in the form of a week's `at`."""
+        rows = self._rows(
+            "SELECT r.site, r.backbone, o.prompt_tokens, o.completion_tokens,"
+            " CASE json_valid(o.value) WHEN 1 THEN json_extract(o.value, '$.cached_tokens') END, r.schema, r.messages"
+            " FROM requests r JOIN outcomes o USING (key) WHERE o.kind = 'complete' AND o.at <= ? ORDER BY r.rowid",
+            "9999" if until is None else until,
+        )
+        with legible(self.path, "completions"):
+            return [
+                Spent(
+                    site=site,
+                    backbone=backbone,
+                    prompt_tokens=prompt,
+                    completion_tokens=completion,
+                    cached=cached,
+                    schema=schema,
+                    messages=tuple(number for _, number in json.loads(messages)),
+                )
+                for site, backbone, prompt, completion, cached, schema, messages in rows
+            ]
+
+    def sent(self, spent: Spent) -> bytes:
+        """The text of what was sent, the schema first: what a provider's prompt cache goes by."""
+        with legible(self.path, f"request of {spent.site}"):
+            if spent.schema is not None and spent.schema not in self._schemas:
+                self._schemas[spent.schema] = self._bytes(spent.schema)
+            schema = b"" if spent.schema is None else self._schemas[spent.schema]
+            return schema + b"".join(map(self._bytes, spent.messages))
+
+    def taken(self) -> Iterator[Taken]:
+        """Every answered question, by site."""
+        sizes: dict[int, int] = {}
+
+        def size(number: int) -> int:
+            if number not in sizes:
+                sizes[number] = tokens(self._text(number))
+            return sizes[number]
+
+        rows = self._rows(
+            "SELECT r.site, r.prompt, r.messages, r.schema, o.prompt_tokens, o.completion_tokens, o.value FROM requests r"
+            " JOIN outcomes o USING (key) WHERE r.prompt IS NOT NULL ORDER BY r.site, r.ordinal, r.draw, r.rowid"
+        )
+        asked: tuple[str, str, list[Json]] = ("", "", [])  # the question that a repetition would repeat
+        sent = 0
+        with legible(self.path, "answers"):
+            for site, prompt, messages, schema, prompt_tokens, completion_tokens, value in rows:
+                said = json.loads(messages)
+                again = asked[:2] == (site, prompt) and said[: len(asked[2])] == asked[2]
+                if not again:
+                    asked, sent = (site, prompt, said), sum(size(number) for _, number in said) + (0 if schema is None else size(schema))
+                yield Taken(
+                    site=site,
+                    prompt=prompt,
+                    sent=sent,
+                    prompt_tokens=prompt_tokens,
+                    completion_tokens=completion_tokens,
+                    again=again,
+                    text=_mapping(value).get("text"),
+                )
 
     def last_tick(self) -> int | None:
         """The latest committed tick, None before the first."""
@@ -297,8 +413,11 @@ class JournalReader:
         return tuple(Attempt(id=id, est=est, at=at, how=how, why=why, ended=ended) for id, est, at, how, why, ended in rows)
 
     def _text(self, number: int) -> str:
+        return self._bytes(number).decode()
+
+    def _bytes(self, number: int) -> bytes:
         rows = self._rows("SELECT body FROM texts WHERE id = ?", number)
-        return zlib.decompress(rows[0][0]).decode()
+        return zlib.decompress(rows[0][0])
 
     def _rows(self, query: str, *values: str | int) -> list[tuple[Json, ...]]:
         with named_trouble(self.path):

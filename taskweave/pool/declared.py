@@ -59,7 +59,10 @@ class Edges(PoolTable, table=True):
 
 
 class States(PoolTable, table=True):
-    """S = (π, 𝒯, σ), one row a revision, in force from the simulated moment `since`."""
+    """S = (π, 𝒯, σ), one row a revision, in force from the simulated moment `since`.
+
+    `quality` and `origin` are those of the plan and diagnosis in this row, the worse of the two; no origin where no text was asked for.
+    """
 
     id: str = Field(primary_key=True)
     level: str
@@ -70,10 +73,12 @@ class States(PoolTable, table=True):
     plan: str
     diagnosis: str | None = None
     since: str | None = None
+    quality: str
+    origin: str | None = None
 
 
 class Tasks(PoolTable, table=True):
-    """τ; kind: objective, composite; status as at the run's end."""
+    """τ; kind: objective, composite; status as at the run's end; `quality` and `origin` are those of its title and description."""
 
     id: str = Field(primary_key=True)
     state: str = Field(index=True)
@@ -89,10 +94,15 @@ class Tasks(PoolTable, table=True):
     done_on_time: bool | None = None
     background: str = ""
     constraints: str = ""
+    quality: str
+    origin: str
 
 
 class Subtasks(PoolTable, table=True):
-    """τ̂, with the backbone's proposal (`proposed`) beside who got it and why; times are simulated."""
+    """τ̂, with the backbone's proposal (`proposed`) beside who got it and why; times are simulated.
+
+    `quality` and `origin` are those of the goal, the role and what it waits for.
+    """
 
     id: str = Field(primary_key=True)
     task: str = Field(index=True)
@@ -108,6 +118,8 @@ class Subtasks(PoolTable, table=True):
     created: str
     started: str | None = None
     finished: str | None = None
+    quality: str
+    origin: str
 
 
 class Results(PoolTable, table=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
@@ -21,7 +21,9 @@ from taskweave.org.calendar import WorkCalendar
 from taskweave.org.organization import Organization
 from taskweave.org.population import Agent, Population
 from taskweave.pool.pool import Pool
+from taskweave.records import STEPS, Json
 from taskweave.report.figures import (
+    Answers,
     Completion,
     DepartmentLoad,
     Hub,
@@ -29,6 +31,7 @@ from taskweave.report.figures import (
     Quarter,
     RoleShare,
     StepCalls,
+    answers,
     completion,
     divergence,
     hubs,
@@ -44,8 +47,9 @@ from taskweave.report.wording import DASH, percent
 class Closing(NamedTuple):
     """A run in figures.
 
-    `origins` and `qualities` count results; `linked` are merged results after week 1 that use a result of another task, `naming` those
-    of them whose text names one by title or author; `titles` of merged results by id.
+    `origins` and `qualities` count results, `steps` and `backbones` calls, `answers` structured questions by step and level;
+    `to_demand_as_named` and `to_reference_as_named` leave out subtasks whose role code chose.  `linked` are merged results after week 1
+    that use a result of another task, `naming` those of them whose text names one by title or author; `titles` of merged results by id.
     """
 
     organization: str
@@ -57,7 +61,12 @@ class Closing(NamedTuple):
     roles: tuple[RoleShare, ...]
     to_demand: KlPair
     to_reference: KlPair
+    to_demand_as_named: KlPair
+    to_reference_as_named: KlPair
     steps: tuple[StepCalls, ...]
+    backbones: tuple[StepCalls, ...]
+    answers: tuple[Answers, ...]
+    answers_by_backbone: tuple[Answers, ...]
     tasks: Completion
     subtasks: Completion
     most_used: tuple[Hub, ...]
@@ -73,10 +82,10 @@ class Closing(NamedTuple):
         return self.origins.get("scripted", 0) > 0
 
 
-def closing(pool: Pool, org: Organization, population: Population) -> Closing:
-    """The figures of a run, finished or not, up to the last week written."""
+def closing(pool: Pool, org: Organization, population: Population, told: Sequence[Sequence[Json]] = ()) -> Closing:
+    """The figures of a run, finished or not, up to the last week written; `told` are the answers as that week's facts count them."""
     with pool.snapshot():
-        return _Reading(pool, org, population).closing()
+        return _Reading(pool, org, population).closing(told)
 
 
 class _Reading:
@@ -93,11 +102,14 @@ class _Reading:
         self.weeks = max(pool.weeks(), default=0)
         self.sundays = [week.sunday.isoformat() for week in self.calendar.weeks]
 
-    def closing(self) -> Closing:
-        executed = Counter(self._role(row["assignee"]) for row in self.subtasks if row["status"] == "done")
+    def closing(self, told: Sequence[Sequence[Json]]) -> Closing:
+        done = [row for row in self.subtasks if row["status"] == "done"]
+        executed = Counter(self._role(row["assignee"]) for row in done)
+        as_named = Counter(self._role(row["assignee"]) for row in done if _named(row))
         demand = demanded(self.org, self.population, self.calendar, self.weeks)
         reference = {title: role.share for title, role in self.org.roles.items()}
         edges = task_edges(self.pool.rows("uses"), {row["id"]: row["task"] for row in self.results}, self.merged)
+        calls = list(self.pool.rows("calls"))
         used, using = hubs(edges)
         linked, naming = self._links(edges)
         return Closing(
@@ -110,7 +122,12 @@ class _Reading:
             roles=tuple(role_shares(executed, demand, reference, dict.fromkeys([*self.org.roles, *sorted(executed)]))),
             to_demand=divergence(executed, demand | dict.fromkeys(executed.keys() - demand.keys(), 0.0)),
             to_reference=divergence(executed, reference),
-            steps=tuple(step_calls(self.pool.rows("calls"))),
+            to_demand_as_named=divergence(as_named, demand | dict.fromkeys(as_named.keys() - demand.keys(), 0.0)),
+            to_reference_as_named=divergence(as_named, reference),
+            steps=tuple(step_calls(calls)),
+            backbones=tuple(step_calls(calls, by="backbone")),
+            answers=tuple(answers(told, by=("step", "level"))),
+            answers_by_backbone=tuple(answers(told, by=("backbone",))),
             tasks=self._tasks_completed(),
             subtasks=self._subtasks_completed(),
             most_used=tuple(used),
@@ -146,14 +163,15 @@ class _Reading:
 
     # ------------------------------------------------------------ completion
     def _tasks_completed(self) -> Completion:
-        fallbacks = {row["task"] for row in self.results if row["quality"] == "fallback"}
+        fallbacks = {row["task"] for row in (*self.subtasks, *self.results) if row["quality"] == "fallback"}
+        fallbacks |= {row["id"] for row in self.tasks if row["quality"] == "fallback"}
         done = {row["id"] for row in self.tasks if row["status"] == "done"}
         return completion({row["id"] for row in self.tasks}, done, fallbacks)
 
     def _subtasks_completed(self) -> Completion:
         # A dropped subtask was superseded or handed over: its work goes on under another id.
         planned = {row["id"]: row["status"] for row in self.subtasks if row["status"] != "dropped"}
-        fallbacks = {row["id"] for row in self.results if row["quality"] == "fallback"}
+        fallbacks = {row["id"] for row in (*self.subtasks, *self.results) if row["quality"] == "fallback"}
         return completion(planned, {name for name, status in planned.items() if status == "done"}, fallbacks)
 
     # ------------------------------------------------------------ what builds on what
@@ -181,6 +199,12 @@ class _Reading:
 
     def _name(self, agent: str) -> str:
         return str(self.agents[agent]["name"]) if agent in self.agents else ""
+
+
+def _named(subtask: Mapping[str, Json]) -> bool:
+    """Whether its role is the one that a backbone named: not filled by code, nor routed from a name that there is not."""
+    named = subtask["proposed"] or ""
+    return bool(subtask["quality"] != "fallback" and named.casefold().strip() == subtask["role"].casefold())
 
 
 def _quarter_of_id(task: str) -> int:
@@ -220,7 +244,13 @@ def render(figures: Closing) -> RenderableType:
         _role_table(figures),
         *_divergences(figures),
     ]
-    parts += [_step_table(figures), _completion(figures), _hub_table("Most built on", "used by", figures.most_used, figures)]
+    parts += [
+        _step_table(figures),
+        *_backbone_table(figures),
+        _answer_table(figures),
+        _completion(figures),
+        _hub_table("Most built on", "used by", figures.most_used, figures),
+    ]
     parts += [_hub_table("Built on most", "uses", figures.most_using, figures), _texts(figures)]
     return Group(*parts)
 
@@ -279,23 +309,51 @@ def _role_table(figures: Closing) -> Table:
 
 
 def _divergences(figures: Closing) -> list[Text]:
-    return [
-        Text(_divergence("demand", figures.to_demand, "no work was asked for yet"), "dim"),
-        Text(_divergence("reference", figures.to_reference, "no reference shares are given"), "dim"),
-    ]
+    pairs = (
+        ("demand", figures.to_demand, figures.to_demand_as_named, "no work was asked for yet"),
+        ("reference", figures.to_reference, figures.to_reference_as_named, "no reference shares are given"),
+    )
+    return [Text(_divergence(*pair), "dim") for pair in pairs]
 
 
-def _divergence(name: str, pair: KlPair, none: str) -> str:
+def _divergence(name: str, pair: KlPair, as_named: KlPair, none: str) -> str:
     if pair.uniform is None:
         return f"KL to {name}: {none}"
-    return f"KL to {name}: {_nats(pair.executed)} nats (uniform shares would have {_nats(pair.uniform)})"
+    without = f"; {_nats(as_named.executed)} without roles that code chose" if as_named.executed != pair.executed else ""
+    return f"KL to {name}: {_nats(pair.executed)} nats (uniform shares would have {_nats(pair.uniform)}){without}"
 
 
 def _step_table(figures: Closing) -> Table:
-    rows = [
-        (s.step, f"{s.calls:,}", percent(s.fallback.value, 1), f"{s.prompt_tokens:,}", f"{s.completion_tokens:,}") for s in figures.steps
-    ]
-    return _table("\nCalls by step", "step", ("calls", "fallback", "prompt tokens", "completion"), rows)
+    return _table("\nCalls by step", "step", ("calls", "prompt tokens", "completion"), map(_calls, figures.steps))
+
+
+def _calls(used: StepCalls) -> tuple[str, ...]:
+    return used.name, f"{used.calls:,}", f"{used.prompt_tokens:,}", f"{used.completion_tokens:,}"
+
+
+def _backbone_table(figures: Closing) -> list[Table]:
+    """What each backbone took, where there is more than one."""
+    if len(figures.backbones) < 2:
+        return []
+    shares = {one.backbone: one.fallback_share for one in figures.answers_by_backbone}
+    rows = [(*_calls(used), percent(shares.get(used.name), 1)) for used in figures.backbones]
+    return [_table("\nBy backbone", "backbone", ("calls", "prompt tokens", "completion", "fallback"), rows)]
+
+
+def _answer_table(figures: Closing) -> RenderableType:
+    """By step and level: a share of all would hide a step that fails at one level only.  A dash where nothing was asked."""
+    rows = []
+    for step in dict.fromkeys([*STEPS, *(one.step for one in figures.answers)]):
+        found = [one for one in figures.answers if one.step == step] or [Answers(step, "any level", "", 0, 0, 0)]
+        rows += [(f"{one.step}, {one.level}", f"{one.asked:,}", *_answer_shares(one)) for one in found]
+    for total in answers(figures.answers, by=()):
+        rows.append(("all", f"{total.asked:,}", *_answer_shares(total)))
+    says = "repaired: code had to mend the answer, or it was asked for again; fallback: code had to make it, or a part of it"
+    return _under("Answers by step and level", says, _table("", "step and level", ("asked", "at once", "repaired", "fallback"), rows))
+
+
+def _answer_shares(one: Answers) -> tuple[str, ...]:
+    return tuple(percent(count / one.asked if one.asked else None, 1) for count in (one.at_once, one.repaired, one.fallback))
 
 
 def _completion(figures: Closing) -> Text:

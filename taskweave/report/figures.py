@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from taskweave.evaluation.text import Share
-from taskweave.records import Json
+from taskweave.records import LEVELS, STEPS, Json, step_of
 
 Fields = Mapping[str, Json]
 
@@ -59,13 +59,35 @@ class KlPair(NamedTuple):
 
 
 class StepCalls(NamedTuple):
-    """The completions of one step."""
+    """The completions of one step, or of one backbone."""
 
-    step: str
+    name: str
     calls: int
-    fallback: Share
     prompt_tokens: int
     completion_tokens: int
+
+
+class Answers(NamedTuple):
+    """Structured questions of one step at one level, or of one backbone: so many, of which some were repaired and some are fallbacks.
+
+    "" stands for all steps, all levels or all backbones.
+    """
+
+    step: str
+    level: str
+    backbone: str
+    asked: int
+    repaired: int
+    fallback: int
+
+    @property
+    def at_once(self) -> int:
+        """Those that were valid as they came."""
+        return self.asked - self.repaired - self.fallback
+
+    @property
+    def fallback_share(self) -> float | None:
+        return self.fallback / self.asked if self.asked else None
 
 
 class Completion(NamedTuple):
@@ -140,21 +162,34 @@ def loads(rows: Iterable[Fields], department_of: Mapping[str, str | None]) -> li
     ]
 
 
-def step_calls(calls: Iterable[Fields]) -> list[StepCalls]:
-    """Calls, fallbacks and tokens by step; a prompt's id is its step."""
-    by_step: dict[str, list[Fields]] = defaultdict(list)
+def step_calls(calls: Iterable[Fields], by: Literal["prompt", "backbone"] = "prompt") -> list[StepCalls]:
+    """Calls and tokens by step, which a prompt's id begins with, or by backbone."""
+    grouped: dict[str, list[Fields]] = defaultdict(list)
     for call in calls:
-        by_step[call["prompt"].split()[0] if call["prompt"] else ""].append(call)
+        named = call[by] or ""
+        grouped[step_of(named.split()[0]) if named and by == "prompt" else named].append(call)
     return [
-        StepCalls(
-            step,
-            len(rows),
-            Share(sum(bool(row["fallback"]) for row in rows), len(rows)),
-            sum(row["prompt_tokens"] or 0 for row in rows),
-            sum(row["completion_tokens"] or 0 for row in rows),
-        )
-        for step, rows in sorted(by_step.items())
+        StepCalls(name, len(rows), sum(row["prompt_tokens"] or 0 for row in rows), sum(row["completion_tokens"] or 0 for row in rows))
+        for name, rows in sorted(grouped.items())
     ]
+
+
+def answers(told: Iterable[Sequence[Json]], by: Collection[str]) -> list[Answers]:
+    """Answers added up by some of step, level and backbone, in the order of steps and levels.
+
+    `told` are [step, level, backbone, asked, repaired, fallback].
+    """
+    totals: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for step, level, backbone, *counts in told:
+        total = totals[step if "step" in by else "", level if "level" in by else "", backbone if "backbone" in by else ""]
+        for place, count in enumerate(counts):
+            total[place] += count
+    found = [Answers(*key, *counts) for key, counts in totals.items()]
+    return sorted(found, key=lambda one: (_place(STEPS, one.step), one.step, _place(LEVELS, one.level), one.level, one.backbone))
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else len(names)
 
 
 def completion(planned: Collection[str], done: Collection[str], fallbacks: Collection[str]) -> Completion:

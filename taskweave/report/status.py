@@ -6,19 +6,25 @@ Reads journal.db, the lock and the config only, so it can be asked at any moment
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, Stop
+from taskweave.backbones.pricing import Bill, Used, bill
+from taskweave.backbones.structured import origin_of
+from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, PromptUse, Stop
 from taskweave.errors import BadInput
 from taskweave.org.calendar import WorkCalendar
-from taskweave.runs import RunFolder
+from taskweave.report.economy import Economy, economy
+from taskweave.report.figures import answers
+from taskweave.runs import RunConfig, RunFolder
 from taskweave.runs.inbox import Inbox
+from taskweave.runs.resuming import resume_command
 
 FINISHED = "finished"
+_TOTALS = ("calls", "prompt_tokens", "completion_tokens", "asked", "repaired", "fallback")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,9 +33,14 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `fallback_share` is None
-    before any result, `cost` (dollars) where no price is known.  `week_digest` is that of the last closed week; the digest of all tables
-    is asked of run.db.  `injections` are the incidents that were taken, `rejected` what could not be used, with the reason.
+    `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `cost` (dollars, with what the
+    provider said it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited
+    cost nothing here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
+    closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
+    tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `fallback_share` is that of all of them, None
+    before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
+    `rejected` what could not be used, with the reason.  `economy` is there where it was
+    asked for: it reads all that was sent.
     """
 
     run: str
@@ -53,11 +64,19 @@ class Status:
     calls: int
     inherited: int
     lost: int
+    lost_tokens: int
     in_flight: int
     prompt_tokens: int
+    cached_tokens: int
     completion_tokens: int
     cost: float | None
+    planned: int
+    done_without_fallback: int
+    cost_uncached: float | None
     fallback_share: float | None
+    answers: Mapping[str, Mapping[str, tuple[int, int, int]]]
+    backbones: Mapping[str, Mapping[str, int]]
+    max_fallback: float | None
     left: float | None
     injections: tuple[str, ...]
     waiting: tuple[str, ...]
@@ -65,25 +84,29 @@ class Status:
     week_digest: str | None
     tags: Mapping[str, str]
     next: str
+    economy: Economy | None = None
 
     def row(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
 
 
-def status(folder: RunFolder) -> Status:
-    """Look at a run from outside.  Raises BadInput for a journal that cannot be read."""
+def status(folder: RunFolder, *, deep: bool = False) -> Status:
+    """Look at a run from outside, `deep` with its economy.  Raises BadInput for a journal that cannot be read."""
     config, calendar, holder = folder.config, WorkCalendar(folder.organization().calendar), folder.holder()
     with JournalReader(folder.journal_path) as journal:
         counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
         stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
+        facts: Mapping[str, Any] = closed[-1].facts if closed else {}
+        spent = economy(journal, len(closed), facts, closed[-1].at if closed else None) if deep else None
     weeks = calendar.boundary(config.until)
-    facts: Mapping[str, Any] = closed[-1].facts if closed else {}
     stop = next((s for s in reversed(stops) if s.current), None)
     finished = len(closed) >= weeks and (stop is None or stop.why == FINISHED)
     state = _state(folder, counts, stop, running=holder is not None, finished=finished)
-    results, fallbacks = facts.get("results"), facts.get("fallbacks")
+    told, origin = facts.get("answers", []), _origin(config, uses)
+    asked, fallbacks = sum(one[3] for one in told), sum(one[5] for one in told)
+    cost = _bill(folder, uses)
     date = calendar.days[tick] if tick is not None and tick < len(calendar.days) else calendar.days[0]
     return Status(
         run=folder.name,
@@ -91,7 +114,7 @@ def status(folder: RunFolder) -> Status:
         organization=config.organization,
         seed=config.seed,
         backbone=config.segments[-1].backbone,
-        origin="scripted" if config.segments[-1].backbone == "scripted" else "model",
+        origin=origin,
         until=config.until,
         state=state,
         cause=stop.cause if stop is not None and holder is None else "",
@@ -107,19 +130,35 @@ def status(folder: RunFolder) -> Status:
         calls=counts.outcomes.get("complete", 0),
         inherited=counts.inherited,
         lost=counts.lost + (0 if holder is not None else counts.open),
+        lost_tokens=counts.lost_tokens + (0 if holder is not None else counts.open_tokens),
         in_flight=counts.open if holder is not None else 0,
         prompt_tokens=sum(use.prompt_tokens for use in uses),
+        cached_tokens=sum(use.cached_tokens for use in uses),
         completion_tokens=sum(use.completion_tokens for use in uses),
-        cost=0.0 if config.segments[-1].backbone == "scripted" else facts.get("cost"),
-        fallback_share=fallbacks / results if results and fallbacks is not None else None,
+        planned=int(facts.get("planned", 0)),
+        done_without_fallback=int(facts.get("done_without_fallback", 0)),
+        fallback_share=fallbacks / asked if asked else None,
+        answers=_by_step(told),
+        backbones=_by_backbone(told, uses),
+        max_fallback=config.max_fallback,
+        cost=None if cost is None else cost.cost,
+        cost_uncached=None if cost is None else cost.uncached,
         left=_left(closed, weeks, began) if state == "running" else None,
         injections=tuple(one.id for one in injections if one.id not in {other.name for other in rejected}),
         waiting=tuple(Inbox(folder.inbox).waiting()),
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
         week_digest=closed[-1].digest if closed else None,
         tags=config.tags,
-        next=_next(folder, state),
+        next=_next(folder, state, stop.cause if stop is not None else ""),
+        economy=spent,
     )
+
+
+def answers_told(folder: RunFolder) -> list[Sequence[Any]]:
+    """The structured questions up to the last closed week: [step, level, backbone, asked, repaired, fallback]."""
+    with JournalReader(folder.journal_path) as journal:
+        closed = journal.weeks()
+    return list(closed[-1].facts.get("answers", ())) if closed else []
 
 
 def survey(paths: Iterable[Path]) -> list[dict[str, Any]]:
@@ -143,13 +182,55 @@ def _state(folder: RunFolder, counts: Counts, stop: Stop | None, *, running: boo
     return stop.why if stop is not None and stop.why != FINISHED else ("killed" if stop is None else "stopped")
 
 
-def _next(folder: RunFolder, state: str) -> str:
+def _origin(config: RunConfig, uses: Iterable[PromptUse]) -> str:
+    """scripted, model, or mixed where routes lead to both."""
+    names = {config.segments[-1].backbone} if config.routing is None else {use.backbone for use in uses} or {config.segments[-1].backbone}
+    origins = {origin_of(name) for name in names}
+    return "mixed" if len(origins) > 1 else origins.pop()
+
+
+def _by_step(told: Iterable[Sequence[Any]]) -> dict[str, dict[str, tuple[int, int, int]]]:
+    found: dict[str, dict[str, tuple[int, int, int]]] = {}
+    for one in answers(told, by=("step", "level")):
+        found.setdefault(one.step, {})[one.level] = (one.asked, one.repaired, one.fallback)
+    return found
+
+
+def _by_backbone(told: Iterable[Sequence[Any]], uses: Iterable[PromptUse]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for use in uses:
+        total = found.setdefault(use.backbone, dict.fromkeys(_TOTALS, 0))
+        for name in _TOTALS[:3]:
+            total[name] += getattr(use, name)
+    for one in answers(told, by=("backbone",)):
+        total = found.setdefault(one.backbone, dict.fromkeys(_TOTALS, 0))
+        total |= {"asked": one.asked, "repaired": one.repaired, "fallback": one.fallback}
+    return dict(sorted(found.items()))
+
+
+def _bill(folder: RunFolder, uses: Iterable[PromptUse]) -> Bill | None:
+    """What the run itself paid for; None where no price is known."""
+    if folder.config.backbone.partition(":")[0] == "replay":  # the answers of another run, under the name of what gave them
+        return Bill(0.0, 0.0)
+    used = (
+        Used(
+            use.backbone,
+            use.prompt_tokens - use.inherited_prompt_tokens,
+            use.cached_tokens - use.inherited_cached_tokens,
+            use.completion_tokens - use.inherited_completion_tokens,
+        )
+        for use in uses
+    )
+    return bill(used, folder.prices())
+
+
+def _next(folder: RunFolder, state: str, cause: str) -> str:
     run = shlex.quote(str(folder.path))
     if state == "paused":
         return f"taskweave continue {run}"
     if state == "running":
         return f"taskweave pause {run}"
-    return f"taskweave export {run} --format jsonl --out data" if state == FINISHED else f"taskweave resume {run}"
+    return f"taskweave export {run} --format jsonl --out data" if state == FINISHED else resume_command(folder.path, state, cause)
 
 
 def _left(closed: list[ClosedWeek], weeks: int, began: str | None) -> float | None:

@@ -24,7 +24,7 @@ _TEXT = 400  # characters of a plan that are shown
 def as_json(trace: Trace) -> dict[str, Json]:
     """The whole trace as JSON values, the contents of results included."""
     values: dict[str, Any] = asdict(trace)
-    return {"stand_in": bool(trace.result and trace.result["origin"] == "scripted"), **values}
+    return {"stand_in": _itself(trace).get("origin") == "scripted", **values}
 
 
 def render(trace: Trace) -> RenderableType:
@@ -50,13 +50,17 @@ def render(trace: Trace) -> RenderableType:
 
 
 def _heading(trace: Trace) -> Text:
-    row = trace.result or trace.subtask or trace.task or trace.state or trace.incident or {}
+    row = _itself(trace)
     title = row.get("title") or row.get("goal") or row.get("period") or ""
     heading = Text.assemble((title, "bold"), "  ", (f"{trace.kind} {trace.id}", "dim"))
-    if trace.result and trace.result["origin"] != "model":
-        mark = STAND_IN if trace.result["origin"] == "scripted" else trace.result["origin"]
-        heading.append(f"  [{mark}]", "yellow")
+    if (origin := row.get("origin")) not in (None, "model"):
+        heading.append(f"  [{STAND_IN if origin == 'scripted' else origin}]", "yellow")
     return heading
+
+
+def _itself(trace: Trace) -> Fields:
+    """The row of what was traced."""
+    return trace.result or trace.subtask or trace.task or trace.state or trace.incident or {}
 
 
 def _facts(trace: Trace) -> list[Text]:

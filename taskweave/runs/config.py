@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taskweave.errors import BadInput
+from taskweave.records import StyleName
 
 VERSION = 1
 
@@ -42,7 +43,7 @@ class RunConfig(BaseModel):
     limit: int = Field(default=16, ge=1)
     assign: Literal["match", "model"] = "match"
     patience: float = Field(default=600.0, ge=0, allow_inf_nan=False)
-    style: Literal["full", "compact"] = "full"
+    style: StyleName = "full"
     routing: str | None = None  # the file in the run folder
     max_fallback: float | None = Field(default=None, ge=0, le=1)
     tags: dict[str, str] = Field(default_factory=dict)

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -28,13 +28,16 @@ from taskweave.runs.lock import Holder, abandoned, held, holder, owned
 from taskweave.shipped import prompt_files
 
 if TYPE_CHECKING:
+    from taskweave.backbones.pricing import PriceList
+    from taskweave.backbones.routing import Routes
     from taskweave.org.population import Population
     from taskweave.org.schema import Organization
     from taskweave.prompts import PromptBook
 
 RUNS = Path("runs")  # where names of runs are looked for, under the folder one stands in
 CONFIG = "config.json"
-RESUMABLE = frozenset({"until", "base_url", "limit", "patience"})  # what may change without changing a request
+RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback"})  # what may change without changing a request
+PRICES = "prices.yaml"
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
 
@@ -73,16 +76,18 @@ class RunFolder:
         prompts_dirs: Sequence[Path],
         population_json: str,
         injections: Sequence[Injection] = (),
+        routing_text: bytes | None = None,
+        before: Callable[[Journal], None] | None = None,
+        prices: bytes | None = None,
     ) -> RunFolder:
-        """Make the folder of a new run; later `prompts_dirs` lay over earlier ones.
+        """Make the folder of a new run; later `prompts_dirs` lay over earlier ones, `routing_text` goes where the config says.
+
+        `before` writes down what was asked before it; `prices` is the content of a person's own price file.
 
         Raises RunRefused where something lies at `path`, or it lies within another run, BadInput where one may not write there,
         BackboneOut (75) on a full disk.
         """
-        if os.path.lexists(path):
-            raise _exists(path)
-        if (outer := _run_around(path)) is not None:
-            raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
+        refuse_place(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _sweep(path.parent)
@@ -93,7 +98,9 @@ class RunFolder:
             try:
                 with owned(unmarked):
                     unmarked.rename(building)
-                    _fill(building, config, organization_text, prompts_dirs, population_json, injections)
+                    _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
+                    if prices is not None:
+                        _write(building / PRICES, prices)
                     building.rename(path)
             except BaseException:
                 for half in (unmarked, building):
@@ -111,6 +118,14 @@ class RunFolder:
         return RunFolder(path, config)
 
     @staticmethod
+    def refuse_taken(path: Path) -> None:
+        """RunRefused where something lies at `path`, or it lies within another run."""
+        if os.path.lexists(path):
+            raise _exists(path)
+        if (outer := _run_around(path)) is not None:
+            raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
+
+    @staticmethod
     def open(name: str | Path) -> RunFolder:
         """The run with this path, or with this name under runs/.  Raises RunRefused with the nearest names, BadInput for its config."""
         path = find(name)
@@ -122,7 +137,7 @@ class RunFolder:
         return RunFolder(path, read_config(text, str(file)))
 
     def with_config(self, **changes: Any) -> RunFolder:
-        """The run with what `resume` may change, written in one step: until, base_url, limit, patience."""
+        """The run with what `resume` may change, written in one step: until, base_url, limit, patience, max_fallback."""
         if other := set(changes) - RESUMABLE:
             raise RunRefused(f"{self.path}: {sorted(other)} cannot change in a run; they would change what is asked. Start a new run.")
         config = read_config(json.dumps({**self.config.model_dump(mode="json"), **changes}), str(self.path / CONFIG))
@@ -132,6 +147,13 @@ class RunFolder:
             beside.replace(self.path / CONFIG)
             _sync(self.path)
         return RunFolder(self.path, config)
+
+    def keep_prices(self, content: bytes) -> None:
+        """Keep another price file with the run, in one step: what it cost is reckoned by it from now on."""
+        beside = self.path / f".{PRICES}.{os.getpid()}.part"
+        _write(beside, content)
+        beside.replace(self.path / PRICES)
+        _sync(self.path)
 
     # ------------------------------------------------------------ what lies in it
     @property
@@ -174,11 +196,31 @@ class RunFolder:
             ) from error
         return population
 
+    def prices(self) -> PriceList | None:
+        """The prices that a person gave the run; None where none were given.  Raises FileInvalid for a file that was damaged."""
+        from taskweave.backbones.pricing import read_prices
+
+        file = self.path / PRICES
+        return read_prices(file) if file.is_file() else None
+
     def prompts(self) -> PromptBook:
         """The prompts as they were when the run began."""
         from taskweave.prompts import PromptBook
 
         return PromptBook.load(self.path / self.config.segments[0].prompts)
+
+    def routes(self) -> Routes | None:
+        """Which backbone answers what; None where one answers all.  Raises RoutingInvalid for a file that is not what was written."""
+        if self.config.routing is None:
+            return None
+        from taskweave.backbones.routing import read_routes
+
+        file = self.path / self.config.routing
+        try:
+            text = file.read_bytes()
+        except OSError as error:
+            raise BadInput(f"{file}: cannot be read ({error.strerror}). The run's routes are in it; restore it from a copy.") from error
+        return read_routes(text, str(file), self.organization())
 
     # ------------------------------------------------------------ other processes
     @contextlib.contextmanager
@@ -208,6 +250,14 @@ def find(name: str | Path) -> Path:
     near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5) or names[:3]
     hint = f" The nearest: {', '.join(near)}." if near else ""
     raise RunRefused(f"{str(name)!r}: there is no such run, neither here nor under {RUNS}/.{hint} Start one with 'taskweave run ORG'.")
+
+
+def refuse_place(path: Path) -> None:
+    """RunRefused where no new run can be made: something lies at `path`, or it lies within another run."""
+    if os.path.lexists(path):
+        raise _exists(path)
+    if (outer := _run_around(path)) is not None:
+        raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
 
 
 def list_runs(pattern: str | None = None) -> list[Path]:
@@ -268,6 +318,8 @@ def _fill(
     prompts_dirs: Sequence[Path],
     population_json: str,
     injections: Sequence[Injection],
+    routing_text: bytes | None,
+    before: Callable[[Journal], None] | None,
 ) -> None:
     segment = config.segments[0]
     prompts, inbox = folder / segment.prompts, folder / "inbox"
@@ -275,6 +327,8 @@ def _fill(
     inbox.mkdir()
     _write(folder / segment.org, organization_text)
     _write(folder / "population.json", population_json)
+    if config.routing is not None and routing_text is not None:
+        _write(folder / config.routing, routing_text)
     laid = {file.name: file for directory in prompts_dirs for file in prompt_files(directory)}
     for name, file in laid.items():
         _write(prompts / name, file.read_bytes())
@@ -283,6 +337,8 @@ def _fill(
         for injection in injections:
             journal.schedule(injection.id, injection.tick, dict(injection.payload))
             Inbox(inbox).claim(injection.id)
+        if before is not None:
+            before(journal)
     finally:
         journal.close()
     _write(folder / CONFIG, config.text())

@@ -45,11 +45,13 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
     agents = json.loads(folder.population().to_json())
     yield "population.json: who is in it", [agent["id"] for agent in agents]
     yield from ((f"population.json: {agent['id']}", agent) for agent in agents)
+    if (routes := folder.routes()) is not None:
+        yield from ((f"{folder.config.routing}: route {number}", route.told()) for number, route in enumerate(routes.routes, 1))
     yield from ((f"{segment.prompts}/{prompt.id}.md", prompt.digest) for prompt in folder.prompts())
 
 
 def _told(config: RunConfig) -> Iterator[tuple[str, Json]]:
-    yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone))
+    yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone), ("style", config.style))
     for number, segment in enumerate(config.segments):
         yield from ((f"segments.{number}.{name}", value) for name, value in segment.model_dump(mode="json").items())
 

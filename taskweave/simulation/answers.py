@@ -194,7 +194,8 @@ class Response(Answer):
 _STRING: Schema = {"type": "string"}
 
 
-def _object(properties: Schema) -> Schema:
+def object_of(properties: Schema) -> Schema:
+    """An object with exactly these properties, all of which are required."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
@@ -207,7 +208,7 @@ def _list(items: Schema, least: int | None = None, most: int | None = None) -> S
     return array
 
 
-def _one_of(names: Iterable[str]) -> Schema:
+def one_of(names: Iterable[str]) -> Schema:
     """A string that is one of `names`; any string where there is none to choose from, or more than a provider takes."""
     legal = list(dict.fromkeys(names))
     return {"type": "string", "enum": legal} if 0 < len(legal) <= _MOST_NAMES else _STRING
@@ -215,17 +216,17 @@ def _one_of(names: Iterable[str]) -> Schema:
 
 def _some_of(names: tuple[str, ...], most: int | None = None) -> Schema:
     """A list of some of `names`; an empty list where there are none."""
-    return _list(_one_of(names), most=len(set(names)) if most is None else min(most, len(set(names))))
+    return _list(one_of(names), most=len(set(names)) if most is None else min(most, len(set(names))))
 
 
 def _task(activities: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
-    return _object(
+    return object_of(
         {
             "title": _STRING,
             "background": _STRING,
             "description": _STRING,
-            "activity": _one_of(activities),
-            "priority": _one_of(PRIORITIES),
+            "activity": one_of(activities),
+            "priority": one_of(PRIORITIES),
             "goals": _some_of(goals),
             "constraints": _STRING,
         }
@@ -235,20 +236,20 @@ def _task(activities: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
 @lru_cache(maxsize=1)
 def formulation() -> Schema:
     """The schema of a `Formulation`."""
-    return _object({"plan": _STRING, "focus": _list(_STRING, 1, 5), "risks": _list(_STRING, 0, 4)})
+    return object_of({"plan": _STRING, "focus": _list(_STRING, 1, 5), "risks": _list(_STRING, 0, 4)})
 
 
 @lru_cache(maxsize=512)
 def partition(owners: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
     """The schema of a `Partition`: at least one objective a recipient, at most two.  `owners` are agent ids, `goals` names."""
-    objective = _object({"owner": _one_of(owners), "text": _STRING, "goals": _some_of(goals), "measure": _STRING})
-    return _object({"objectives": _list(objective, len(owners), 2 * len(owners))})
+    objective = object_of({"owner": one_of(owners), "text": _STRING, "goals": _some_of(goals), "measure": _STRING})
+    return object_of({"objectives": _list(objective, len(owners), 2 * len(owners))})
 
 
 @lru_cache(maxsize=512)
 def week_partition(count: int, activities: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
     """The schema of a `WeekPartition` of exactly `count` tasks."""
-    return _object({"tasks": _list(_task(activities, goals), count, count)})
+    return object_of({"tasks": _list(_task(activities, goals), count, count)})
 
 
 @lru_cache(maxsize=2048)
@@ -265,58 +266,58 @@ def decomposition(
     number: Schema = {"type": "number", "minimum": 0.25}
     if hours is not None:
         number["maximum"] = max(hours, 0.25)
-    subtask = _object(
+    subtask = object_of(
         {
             "goal": _STRING,
-            "activity": _one_of(activities),
-            "role": _one_of(roles),
+            "activity": one_of(activities),
+            "role": one_of(roles),
             "hours": number,
             "after": _some_of((*(f"s{n}" for n in range(1, count)), *upstream)),
             "need": _STRING,
             "sources": _some_of(OFFERED),
         }
     )
-    return _object({"subtasks": _list(subtask, count - first, count - first)})
+    return object_of({"subtasks": _list(subtask, count - first, count - first)})
 
 
 @lru_cache(maxsize=512)
 def deliverable(artifacts: tuple[str, ...]) -> Schema:
-    """The schema of a `Deliverable` of one of the role's kinds."""
-    return _object({"artifact": _one_of(artifacts), "title": _STRING, "content": _STRING})
+    """The schema of a `Deliverable` of one of these kinds."""
+    return object_of({"artifact": one_of(artifacts), "title": _STRING, "content": _STRING})
 
 
 @lru_cache(maxsize=1)
 def merged() -> Schema:
     """The schema of a `Merged`."""
-    return _object({"title": _STRING, "content": _STRING})
+    return object_of({"title": _STRING, "content": _STRING})
 
 
 @lru_cache(maxsize=1)
 def diagnosis() -> Schema:
     """The schema of a `Diagnosis`."""
-    return _object({"summary": _STRING, "deviations": _list(_STRING, 0, 6), "blockers": _list(_STRING, 0, 6)})
+    return object_of({"summary": _STRING, "deviations": _list(_STRING, 0, 6), "blockers": _list(_STRING, 0, 6)})
 
 
 @lru_cache(maxsize=1)
 def alignment() -> Schema:
     """The schema of an `Alignment`."""
-    return _object({"plan": _STRING, "changes": _list(_STRING, 0, 6)})
+    return object_of({"plan": _STRING, "changes": _list(_STRING, 0, 6)})
 
 
 @lru_cache(maxsize=512)
 def reconciliation(siblings: tuple[str, ...]) -> Schema:
     """The schema of a `Reconciliation`: at most one request a sibling.  `siblings` are agent ids."""
-    request = _object({"to": _one_of(siblings), "text": _STRING})
-    return _object({"plan": _STRING, "requests": _list(request, 0, len(siblings))})
+    request = object_of({"to": one_of(siblings), "text": _STRING})
+    return object_of({"plan": _STRING, "requests": _list(request, 0, len(siblings))})
 
 
 @lru_cache(maxsize=1)
 def roll_up() -> Schema:
     """The schema of a `RollUp`."""
-    return _object({"summary": _STRING})
+    return object_of({"summary": _STRING})
 
 
 @lru_cache(maxsize=512)
 def response(count: int, activities: tuple[str, ...], goals: tuple[str, ...]) -> Schema:
     """The schema of a `Response` with exactly `count` urgent tasks."""
-    return _object({"plan": _STRING, "urgent": _list(_task(activities, goals), count, count)})
+    return object_of({"plan": _STRING, "urgent": _list(_task(activities, goals), count, count)})

@@ -15,19 +15,23 @@ from taskweave.backbones.structured import Answered, CallRow
 from taskweave.cutting import Kept
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.pool.pool import Pool
-from taskweave.records import Dependency, DependencyQuery, Json, Origin, Quality, TaskSpec
+from taskweave.records import BY_CODE, Dependency, DependencyQuery, Json, Mark, Origin, Quality, TaskSpec, worst
 from taskweave.simulation import answers
+from taskweave.simulation.bundles import Bundle, mark_of
 from taskweave.simulation.capacity import Slot, share_out
 from taskweave.simulation.dependencies import MOST_DEPENDENCIES, Use, break_cycles, read_after, resolve, within
 from taskweave.simulation.environment import Reading
-from taskweave.simulation.fpda import Bundle, Needs, Work, plan_text
+from taskweave.simulation.fpda import Needs, Work, plan_text
 from taskweave.simulation.matching import PROPOSED, Matcher
 from taskweave.simulation.setting import Setting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One subtask as decomposed: its goal, the role that was `proposed`, the legal `role` that it means, and how well agents fit."""
+    """One subtask as decomposed: its goal, the role that was `proposed`, the legal `role` that it means, and how well agents fit.
+
+    `mark` says what named it.
+    """
 
     goal: str
     activity: str
@@ -38,13 +42,15 @@ class Step:
     upstream: tuple[str, ...]
     need: DependencyQuery
     scores: Mapping[str, float]
+    mark: Mark
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Breakdown:
-    """A composite task with its subtasks; `notes` say what code had to add or change."""
+    """A composite task, with the mark of its specification, and its subtasks; `notes` say what code had to add or change."""
 
     spec: TaskSpec
+    mark: Mark
     steps: tuple[Step, ...]
     quality: Quality
     calls: tuple[CallRow, ...]
@@ -67,6 +73,7 @@ class Deliverable:
     quality: Quality
     origin: Origin
     prompt: str
+    backbone: str
     uses: tuple[Use, ...]
     references: tuple[Dependency, ...]
     calls: tuple[CallRow, ...]
@@ -118,7 +125,7 @@ def decompose(
 
     async def work(ctx: WorkContext, needs: Needs) -> Breakdown:
         bundle: Bundle = needs["bundle"]
-        spec = bundle.tasks[index]
+        spec, mark = bundle.tasks[index], bundle.marks[index]
         offered = {name: bundle.tasks[title].title if isinstance(title, int) else title for name, (_, title) in upstream.items()}
 
         async def ask_for(had: Sequence[answers.ProposedSubtask]) -> Answered[tuple[answers.ProposedSubtask, ...]]:
@@ -147,6 +154,7 @@ def decompose(
 
         first = await ask_for(())
         found, calls, notes, quality = list(first.value[:count]), list(first.calls), list(first.notes), first.quality
+        marks = [mark_of(first)] * len(found)
         if len(first.value) > count:
             notes.append(f"{len(first.value) - count} subtasks more than asked were left out")
             quality = "repaired" if quality == "ok" else quality
@@ -155,14 +163,17 @@ def decompose(
             notes.append(f"{count - len(found)} subtasks were missing and asked for again")
             calls, notes, quality = [*calls, *more.calls], [*notes, *more.notes], "repaired" if more.quality == "ok" else more.quality
             found += more.value[: count - len(found)]
+            marks += [mark_of(more)] * (len(found) - len(marks))
         while len(found) < count:
             notes.append(f"subtask {len(found) + 1} was filled by code")
             found.append(filler(setting, spec, slot.roles[len(found)], chained=bool(found), number=len(found)))
+            marks.append(BY_CODE)
             quality = "fallback"
-        steps, more_notes = read_steps(setting, spec, slot, found, titles, {name: task for name, (task, _) in upstream.items()})
+        steps, changes = read_steps(setting, spec, slot, found, marks, titles, {name: task for name, (task, _) in upstream.items()})
         matcher = documents.matcher(pool)
         scored = tuple(score(setting, matcher, step, eligible) for step in steps)
-        return Breakdown(spec=spec, steps=scored, quality=quality, calls=tuple(calls), notes=(*notes, *more_notes))
+        quality = worst(quality, "repaired") if changes else quality
+        return Breakdown(spec=spec, mark=mark, steps=scored, quality=quality, calls=tuple(calls), notes=(*notes, *changes))
 
     return work
 
@@ -177,23 +188,24 @@ def read_steps(
     spec: TaskSpec,
     slot: Slot,
     found: Sequence[answers.ProposedSubtask],
+    marks: Sequence[Mark],
     titles: Sequence[str],
     upstream: Mapping[str, str],
 ) -> tuple[list[Step], list[str]]:
-    """Subtasks with legal roles and activities, hours clamped and scaled, and dependencies without cycles."""
+    """Subtasks with legal roles and activities, hours clamped and scaled, and dependencies without cycles; and what that changed."""
     notes: list[str] = []
-    roles, activities, after, tasks = [], [], [], []
+    roles, activities, after, tasks, changed = [], [], [], [], []
     for index, step in enumerate(found):
-        role, note = nearest(step.role, titles)
-        notes += [f"s{index + 1}: {note}"] if note else []
+        role, other_role = nearest(step.role, titles)
         roles.append(role)
-        activity, note = nearest(step.activity, setting.org.activities)
-        notes += [f"s{index + 1}: {note}"] if note else []
+        activity, other_activity = nearest(step.activity, setting.org.activities)
         activities.append(activity)
         siblings, others, illegal = read_after(step.after, index, len(found), upstream)
         after.append(siblings)
         tasks.append(tuple(others))
-        notes += illegal
+        changes = [*(f"s{index + 1}: {note}" for note in (other_role, other_activity) if note), *illegal]
+        notes += changes
+        changed.append(bool(changes))
     acyclic, cycles = break_cycles(after)
     hours = share_out([step.hours for step in found], [setting.org.roles[role].hours for role in roles], slot.hours)
     filters = {"goal": spec.goals[0]} if spec.goals else {}
@@ -213,6 +225,7 @@ def read_steps(
                 sources=tuple(source for source in step.sources if source in answers.SOURCES),
             ),
             scores={},
+            mark=marks[index].mended if changed[index] or len(acyclic[index]) < len(after[index]) else marks[index],
         )
         for index, step in enumerate(found)
     ], [*notes, *cycles]
@@ -297,7 +310,7 @@ def execute(
             ctx,
             "execute",
             inputs,
-            answers.deliverable(artifacts),
+            answers.deliverable(setting.kinds(role)),
             answers.Deliverable.model_validate,
             lambda: answers.Deliverable(
                 artifact=artifacts[0] if artifacts else "report",
@@ -316,8 +329,9 @@ def execute(
             title=answered.value.title,
             content=answered.value.content,
             quality="repaired" if note and answered.quality == "ok" else answered.quality,
-            origin="fallback" if answered.quality == "fallback" else setting.origin,
+            origin=answered.origin,
             prompt=setting.prompts.label("execute"),
+            backbone=answered.calls[-1].backbone,
             uses=tuple(uses),
             references=tuple(dependency for dependency in context.results if dependency.id not in own),
             calls=answered.calls,
@@ -351,6 +365,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
                 quality=last.quality,
                 origin=last.origin,
                 prompt=last.prompt,
+                backbone=last.backbone,
                 uses=tuple(uses),
                 references=tuple(references),
                 calls=(),
@@ -385,8 +400,9 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
             title=answered.value.title,
             content=answered.value.content,
             quality=answered.quality,
-            origin="fallback" if answered.quality == "fallback" else setting.origin,
+            origin=answered.origin,
             prompt=setting.prompts.label("merge"),
+            backbone=answered.calls[-1].backbone,
             uses=tuple(uses),
             references=tuple(references),
             calls=answered.calls,

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from taskweave.backbones.legal import nearest
-from taskweave.backbones.structured import Answered, CallRow
+from taskweave.backbones.structured import Answered
 from taskweave.engine.promises import Context as WorkContext
-from taskweave.records import Json, Priority, Quality, TaskSpec
+from taskweave.records import Json, Priority, TaskSpec
 from taskweave.simulation import answers
+from taskweave.simulation.bundles import Bundle, Objectives, complete_objectives, exactly
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.setting import Setting
 
@@ -36,16 +37,6 @@ class Scene:
     def owner(self) -> str:
         """The id of the agent whose unit it is."""
         return str(self.unit["id"]).rsplit("@", 1)[1]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bundle:
-    """𝒯′ of a week: composite tasks in the order of their slots; `notes` say what code had to add or change."""
-
-    tasks: tuple[TaskSpec, ...]
-    quality: Quality
-    calls: tuple[CallRow, ...]
-    notes: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- opening a unit
@@ -90,7 +81,7 @@ def formulate(setting: Setting, scene: Scene, *, carried: Sequence[str]) -> Work
 def partition(setting: Setting, scene: Scene, recipients: Sequence[str]) -> Work:
     """𝒯' = F_part(π', 𝒜^[t], ℍ) above the week: one objective for each next owner.  Needs: plan."""
 
-    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Partition]:
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[Objectives]:
         plan = needs["plan"].value
         goals = tuple(setting.org.goals)
         inputs = {
@@ -115,25 +106,6 @@ def partition(setting: Setting, scene: Scene, recipients: Sequence[str]) -> Work
         return complete_objectives(setting, answered, recipients, plan.plan)
 
     return work
-
-
-def complete_objectives(
-    setting: Setting, answered: Answered[answers.Partition], recipients: Sequence[str], plan: str
-) -> Answered[answers.Partition]:
-    """Every recipient has an objective: owners that do not exist are routed to the nearest, missing ones are filled from the plan."""
-    given, notes = [], []
-    for objective in answered.value.objectives:
-        owner, note = nearest(objective.owner, recipients)
-        notes += [note] if note else []
-        goals, unknown = known_goals(setting, objective.goals)
-        notes += unknown
-        given.append(objective.model_copy(update={"owner": owner, "goals": goals}))
-    for agent in recipients:
-        if all(objective.owner != agent for objective in given):
-            notes.append(f"no objective for {agent}: the plan itself was passed on")
-            given.append(answers.Objective(owner=agent, text=f"Carry out your part of the plan: {plan}", goals=(), measure=""))
-    value = answers.Partition(objectives=tuple(given))
-    return answered.with_value(value, notes)
 
 
 def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, carried: Sequence[str]) -> Work:
@@ -212,73 +184,9 @@ def respond(setting: Setting, scene: Scene, incident: Json, open_tasks: Sequence
         if answered is None:
             await ask_for((), ())
         assert answered is not None
-        return answered, bundle or Bundle(tasks=(), quality=answered.quality, calls=answered.calls, notes=answered.notes)
+        return answered, bundle or Bundle(tasks=(), marks=(), quality=answered.quality, calls=answered.calls, notes=answered.notes)
 
     return work
-
-
-async def exactly(
-    slots: Sequence[Slot],
-    ask_for: Callable[[Sequence[Slot], Sequence[str]], Awaitable[Answered[tuple[TaskSpec, ...]]]],
-    setting: Setting,
-    plan: str,
-) -> Bundle:
-    """One task a slot: what is missing is asked for once more, then filled by code, and both are said in the notes."""
-    first = await ask_for(slots, ())
-    tasks, calls, notes, quality = list(first.value[: len(slots)]), list(first.calls), list(first.notes), first.quality
-    if len(first.value) > len(slots):
-        notes.append(f"{len(first.value) - len(slots)} tasks more than asked were left out")
-        quality = worst(quality, "repaired")
-    if len(tasks) < len(slots) and first.quality != "fallback":
-        missing = len(slots) - len(tasks)
-        more = await ask_for(slots[len(tasks) :], [task.title for task in tasks])
-        calls, notes = [*calls, *more.calls], [*notes, *more.notes, f"{missing} tasks were missing and asked for again"]
-        tasks, quality = [*tasks, *more.value[:missing]], worst(quality, worst(more.quality, "repaired"))
-    while len(tasks) < len(slots):
-        notes.append(f"task {len(tasks) + 1} was filled by code")
-        tasks.append(filler(setting, slots[len(tasks)], plan))
-        quality = "fallback"
-    checked = [legal(setting, task) for task in tasks]
-    notes += [f"task {number}: {note}" for number, (_, changes) in enumerate(checked, 1) for note in changes]
-    return Bundle(tasks=tuple(task for task, _ in checked), quality=quality, calls=tuple(calls), notes=tuple(notes))
-
-
-def filler(setting: Setting, slot: Slot, plan: str) -> TaskSpec:
-    """The composite task that stands in where a backbone named none."""
-    role = setting.org.roles[slot.roles[0]]
-    duty = (role.responsibilities or (f"Do the work of a {role.title}",))[0]
-    return TaskSpec(
-        title=f"{role.title}: {duty}",
-        background=plan,
-        description=duty,
-        activity=(role.activities or setting.org.activities)[0],
-        priority="normal",
-        goals=(),
-        constraints="",
-    )
-
-
-def legal(setting: Setting, task: TaskSpec) -> tuple[TaskSpec, list[str]]:
-    """The task with an activity and goals that the organization has, and what was changed: a goal that there is not is left out."""
-    activity, note = nearest(task.activity, setting.org.activities)
-    goals, unknown = known_goals(setting, task.goals)
-    spec = TaskSpec(
-        title=task.title,
-        background=task.background,
-        description=task.description,
-        activity=activity,
-        priority=task.priority,
-        goals=goals,
-        constraints=task.constraints,
-    )
-    return spec, [*([note] if note else []), *unknown]
-
-
-def known_goals(setting: Setting, names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The goals among these names, in any case of letters, and notes on the others: to guess one would move what it is measured by."""
-    folded = {goal.casefold(): goal for goal in reversed(setting.org.goals)}
-    found = tuple(dict.fromkeys(folded[name.strip().casefold()] for name in names if name.strip().casefold() in folded))
-    return found, [f"{name!r} is no goal here and was left out" for name in names if name.strip().casefold() not in folded]
 
 
 # ---------------------------------------------------------------- closing a unit
@@ -479,12 +387,6 @@ def recipient(setting: Setting, agent: str) -> Json:
 def roles_of(slots: Sequence[Slot]) -> list[str]:
     """The titles that occur in these slots, each once, in order."""
     return list(dict.fromkeys(role for slot in slots for role in slot.roles))
-
-
-def worst(first: Quality, second: Quality) -> Quality:
-    """The worse of two qualities."""
-    order: tuple[Quality, ...] = ("ok", "repaired", "fallback")
-    return max(first, second, key=order.index)
 
 
 PRIORITY_RANK: Mapping[Priority, int] = {"high": 1, "normal": 2, "low": 3}

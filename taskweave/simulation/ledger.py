@@ -6,6 +6,7 @@ one and every searching work launched before it, so that a search sees exactly t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.pool import Pool, week_digest
 from taskweave.pool.tables import Row
 from taskweave.records import Json
+from taskweave.simulation.tally import Counts, Key, One, Tally
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
 _ENDING = frozenset({"finish", "done", "close", "spilled", "blocked"})
@@ -26,20 +28,57 @@ _ENDING = frozenset({"finish", "done", "close", "spilled", "blocked"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sealed:
-    """A written week: its digest over all weeks so far, and of all weeks the events, the results and the fallbacks among these."""
+    """A written week: its digest over all weeks so far, and the number of events in these."""
 
     week: int
     digest: str
     events: int
-    results: int
-    fallbacks: int
+
+
+class Standing:
+    """What the weeks written so far add up to, for whoever reads the journal only."""
+
+    def __init__(self) -> None:
+        self._answers: defaultdict[Key, Counts] = defaultdict(Counts)
+        self._statuses: dict[str, str] = {}  # of composite tasks
+        self._substituted: set[str] = set()  # tasks in which something was made by code
+
+    def answered(self, ones: Iterable[One]) -> tuple[int, int]:
+        """Add answers; returns how many there are by now, and the fallbacks among them."""
+        for one in ones:
+            self._answers[one.key].add(one.quality)
+        return sum(counts.asked for counts in self._answers.values()), sum(counts.fallback for counts in self._answers.values())
+
+    def wrote(self, rows: Iterable[Row]) -> None:
+        """Add rows, a later one in the place of an earlier one."""
+        for table, row in rows:
+            if table == "tasks" and row["kind"] == "composite":
+                self._statuses[row["id"]] = row["status"]
+                self._note(row["id"], row)
+            elif table in ("subtasks", "results"):
+                self._note(row["task"], row)
+
+    def _note(self, task: str, row: Mapping[str, Json]) -> None:
+        if row["quality"] == "fallback":
+            self._substituted.add(task)
+
+    def facts(self) -> dict[str, Json]:
+        """answers: [step, level, backbone, asked, repaired, fallback]; composite tasks planned, and those done without any fallback."""
+        done = {task for task, status in self._statuses.items() if status == "done"}
+        return {
+            "answers": [[*key, n.asked, n.repaired, n.fallback] for key, n in sorted(self._answers.items())],
+            "planned": len(self._statuses),
+            "done_without_fallback": len(done - self._substituted),
+        }
 
 
 class Ledger:
     """Rows waiting for their week's seal, in the order in which the clock booked them."""
 
-    def __init__(self, engine: Engine, journal: Journal, pool: Pool, calendar: WorkCalendar, now: Callable[[], int]) -> None:
+    def __init__(self, engine: Engine, journal: Journal, pool: Pool, calendar: WorkCalendar, tally: Tally, now: Callable[[], int]) -> None:
         self._engine, self._journal, self._pool, self._calendar, self._now = engine, journal, pool, calendar, now
+        self._tally, self._standing = tally, Standing()
+        self._answered: list[str] = []  # sites whose answers count for the next seal
         self._booked: list[tuple[tuple[Promise, ...], Callable[..., Iterable[Row]]]] = []
         self._searchers: list[Promise] = []
         self.sealed: Promise | None = None
@@ -69,6 +108,7 @@ class Ledger:
             return [*call_rows(answer.calls), *(("events", {**blank, "kind": kind, "object": note}) for note in answer.notes)]
 
         self.book(make, promise)
+        self._answered.append(promise.site)
 
     def searching(self, promise: Promise) -> None:
         """The next seal waits for this work, since it reads the weeks sealed so far."""
@@ -78,10 +118,11 @@ class Ledger:
         """Close week `week` (1 is the first); resolves to Sealed."""
         booked, self._booked = self._booked, []
         searchers, self._searchers = self._searchers, []
+        answered, self._answered = self._answered, []
         before = self.sealed
         needs = list(dict.fromkeys([*([before] if before else []), *(need for needs, _ in booked for need in needs), *searchers]))
         position = {need: place for place, need in enumerate(needs)}
-        journal, pool = self._journal, self._pool
+        journal, pool, tally, standing = self._journal, self._pool, self._tally, self._standing
 
         async def work(_: WorkContext, *values: Any) -> Sealed:
             last: Sealed | None = values[0] if before else None
@@ -93,13 +134,13 @@ class Ledger:
                         number += 1
                         row["seq"] = number
                     rows.append((table, row))
-            made = [row["quality"] for table, row in rows if table == "results"]
-            results = (last.results if last else 0) + len(made)
-            fallbacks = (last.fallbacks if last else 0) + made.count("fallback")
+            asked, fallbacks = standing.answered(tally.take(answered))
+            standing.wrote(rows)
             digest = week_digest(last.digest if last else "", [row for row in rows if row[0] != "calls"])
-            journal.close_week(week, digest, {**facts, "results": results, "fallbacks": fallbacks})
+            journal.close_week(week, digest, {**facts, **standing.facts()})
             pool.write_week(week, digest, rows)
-            return Sealed(week=week, digest=digest, events=number, results=results, fallbacks=fallbacks)
+            tally.sealed(asked, fallbacks)
+            return Sealed(week=week, digest=digest, events=number)
 
         self.sealed = self._engine.launch(f"W{week:02}:seal", work, needs, due=(week - 1, 0))
         return self.sealed

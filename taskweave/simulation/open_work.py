@@ -14,7 +14,7 @@ from simpy.events import Event
 
 from taskweave.engine.promises import Promise
 from taskweave.pool.tables import Row
-from taskweave.records import TaskSpec
+from taskweave.records import BY_CODE, Mark, TaskSpec
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.execution import Step
 from taskweave.simulation.fpda import PRIORITY_RANK
@@ -63,6 +63,7 @@ class OpenSubtask:
                 "created": self.created,
                 "started": self.started,
                 "finished": self.finished,
+                **self.step.mark.row(),
             },
         )
 
@@ -83,6 +84,7 @@ class OpenTask:
     breakdown: Promise
     cause: str | None = None
     spec: TaskSpec | None = None
+    mark: Mark = BY_CODE  # of the specification, once it is there
     status: Status = "open"
     on_time: bool | None = None
     subtasks: list[OpenSubtask] = field(default_factory=list)
@@ -115,5 +117,6 @@ class OpenTask:
                 "done_on_time": self.on_time,
                 "background": self.spec.background,
                 "constraints": self.spec.constraints,
+                **self.mark.row(),
             },
         )

@@ -18,6 +18,7 @@ from taskweave.org.calendar import Week
 from taskweave.pool.tables import Row
 from taskweave.records import Json, Level
 from taskweave.simulation import answers, fpda
+from taskweave.simulation.bundles import Objectives, mark_of
 from taskweave.simulation.capacity import CROSS_SHARE, Capacity, Slot
 from taskweave.simulation.fpda import Scene, plan_text, summary_text
 from taskweave.simulation.incidents import Incidents, InForce
@@ -43,17 +44,17 @@ class Planning:
     # ------------------------------------------------------------ opening
     def _open_root(self) -> Unit:
         """S_0: the goals and the first readings, without a call."""
-        setting = self._stage.setting
-        origin = setting.origin
+        stage, setting = self._stage, self._stage.setting
         goals = "; ".join(goal.text for goal in setting.org.goals.values())
         readings = "; ".join(f"{kpi} {spec.start:g} {spec.unit}".strip() for kpi, spec in setting.org.environment.items())
         plan = answers.Formulation(plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=())
-        given = self._stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=origin))
+        given = stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=setting.origin))
         root = Unit(id=ROOT, level="year", period="", owner="", parent=None, plan=given, plans={}, has_children=True)
         if readings:
             summary = answers.RollUp(summary=f"First readings: {readings}.")
-            root.diagnosis = self._stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=origin))
-        self._book_state(root, plan=plan.plan, diagnosis=f"First readings: {readings}." if readings else None, owner=setting.org.root.title)
+            root.diagnosis = stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=setting.origin))
+        written = {"plan": plan.plan, "diagnosis": f"First readings: {readings}." if readings else None, "owner": setting.org.root.title}
+        stage.ledger.rows(("states", self._state_row(root) | written | {"quality": "ok", "origin": None}))
         return root
 
     def open_level(self, level: Level, week: Week) -> None:
@@ -321,13 +322,12 @@ class Planning:
         slots = self._urgent_slots(unit, heard)
         open_tasks = [{"id": task.id, "title": task.title, "status": task.status} for task in self._tasks.of(unit.owner)]
         work = fpda.respond(stage.setting, self._scene(unit), heard.brief(), open_tasks, slots)
-        answered = stage.launch(f"{unit.id}:respond.{unit.turn - 1}", work, {"plan": unit.plan}, answer=False)
-        stage.ledger.answer(answered, subject=unit.id, of=lambda value: value[1])
+        answered = stage.launch(f"{unit.id}:respond.{unit.turn - 1}", work, {"plan": unit.plan}, of=lambda value: value[1])
         yield stage.clock.wait(answered)
         response, _ = answered.value
         unit.plan = stage.engine.given(response)
         unit.plans[unit.level] = unit.plan
-        self._book_state(unit, plan=response.value.plan, diagnosis=None)
+        self._book_promised(unit, unit.plan, None)
         wanted = sum(slot.hours for slot in slots)
         self._tasks.supersede(unit.owner, max(0.0, wanted - self._free_hours(unit)))
         bundle = stage.engine.given(answered.value[1])
@@ -397,13 +397,10 @@ class Planning:
 
         def make(*values: Any) -> list[Row]:
             found = summary_text(values[1]) if diagnosis is not None else None
-            return [("states", row | {"plan": plan_text(values[0]), "diagnosis": found})]
+            mark = mark_of(values[0]) if diagnosis is None else mark_of(values[0]).worse(mark_of(values[1]))
+            return [("states", row | {"plan": plan_text(values[0]), "diagnosis": found} | mark.row())]
 
         self._stage.ledger.book(make, plan, *([diagnosis] if diagnosis is not None else []))
-
-    def _book_state(self, unit: Unit, *, plan: str, diagnosis: str | None, owner: str | None = None) -> None:
-        row = self._state_row(unit) | {"plan": plan, "diagnosis": diagnosis}
-        self._stage.ledger.rows(("states", row if owner is None else row | {"owner": owner}))
 
     def _state_row(self, unit: Unit) -> dict[str, Json]:
         unit.revision += 1
@@ -423,7 +420,7 @@ class Planning:
         due = unit.period.rsplit(" ", 1)[1]
         statuses = dict(unit.objectives)
 
-        def make(answered: Answered[answers.Partition]) -> list[Row]:
+        def make(answered: Answered[Objectives]) -> list[Row]:
             return [
                 (
                     "tasks",
@@ -440,9 +437,10 @@ class Planning:
                         "due": due,
                         "status": statuses[objective.owner].status,
                         "done_on_time": statuses[objective.owner].on_time,
+                        **mark.row(),
                     },
                 )
-                for number, objective in enumerate(answered.value.objectives, 1)
+                for number, (objective, mark) in enumerate(zip(answered.value.objectives, answered.value.marks, strict=True), 1)
             ]
 
         self._stage.ledger.book(make, unit.bundle)

@@ -6,9 +6,10 @@ Entry point: `Setting`.  It turns them into the inputs of prompts and asks.  It 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
+from taskweave.backbones.routing import Routes
 from taskweave.backbones.structured import Answered, ask
 from taskweave.cutting import Kept, fair_share, value_tokens
 from taskweave.engine.promises import Context as WorkContext
@@ -17,16 +18,18 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import Json, Origin, Request
+from taskweave.records import Json, Origin, Request, StyleName, step_of
+from taskweave.simulation.tally import Tally
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
+MOST_KINDS = 40  # of deliverables in a schema: beyond, their names take more than a shared beginning saves
 
 
 class Style(Protocol):
     """How a step's one question is put to a backbone: whole, or in small pieces.  The answer has the same shape in every style."""
 
-    name: Literal["full", "compact"]
+    name: StyleName
 
     async def ask(
         self,
@@ -44,7 +47,7 @@ class Style(Protocol):
 class Full:
     """One call a step, with the step's own prompt."""
 
-    name: Literal["full", "compact"] = "full"
+    name: StyleName = "full"
 
     async def ask(
         self,
@@ -58,6 +61,15 @@ class Full:
         agent: str,
     ) -> Answered[T]:
         return await setting.one(ctx, step, inputs, schema, parse, fallback, agent)
+
+
+def style_called(name: StyleName) -> Style:
+    """The style of that name; the one for weak models is loaded only where it is used."""
+    if name == "full":
+        return Full()
+    from taskweave.simulation.compact import Compact
+
+    return Compact()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +87,8 @@ class Setting:
     seed: int
     draw: int
     style: Style = field(default_factory=Full)
+    routes: Routes | None = None
+    tally: Tally = field(default_factory=Tally, repr=False)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
 
     def organization(self) -> Json:
@@ -153,6 +167,17 @@ class Setting:
         kept: Kept = self._cache[key]
         return kept
 
+    def kinds(self, title: str) -> tuple[str, ...]:
+        """The kinds of deliverable that an execute's schema offers: those of all roles, of which the prompt names the role's own.
+
+        A schema is the beginning of what a provider caches; with one of its own each role would share no beginning with the others.
+        Only the role's where there are more than MOST_KINDS.
+        """
+        if "kinds" not in self._cache:
+            self._cache["kinds"] = tuple(sorted({kind for role in self.org.roles.values() for kind in role.artifacts}))
+        own, kinds = self.org.roles[title].artifacts, tuple[str, ...](self._cache["kinds"])
+        return own if not own or len(kinds) > MOST_KINDS else kinds
+
     def author(self, agent: str) -> Json:
         """The `author` input: who executes."""
         key = f"author:{agent}"
@@ -205,8 +230,20 @@ class Setting:
         agent: str,
     ) -> Answered[T]:
         """One structured question: rendered, asked, parsed, or answered by `fallback` with the reason recorded."""
+        backbone = self.answering(prompt, agent)
 
         def request(halvings: int = 0) -> Request:
-            return self.prompts.request(prompt, inputs, schema=schema, backbone=self.backbone, halvings=halvings)
+            return self.prompts.request(prompt, inputs, schema=schema, backbone=backbone, halvings=halvings)
 
-        return await ask(ctx, request(), parse, fallback, shrink=request)
+        answered = await ask(ctx, request(), parse, fallback, shrink=request)
+        if backbone == self.backbone and answered.origin not in (self.origin, "fallback"):
+            answered = replace(answered, origin=self.origin)  # an object of one's own says itself what it is
+        self.tally.asked(ctx.site, prompt, backbone, answered.quality, answered.reason)
+        return answered
+
+    def answering(self, prompt: str, agent: str) -> str:
+        """The identity of the backbone to which a question of this agent goes."""
+        if self.routes is None:
+            return self.backbone
+        person = self.population.agent(agent)
+        return self.routes.chosen(step_of(prompt), person.tier, person.role) or self.backbone

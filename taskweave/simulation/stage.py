@@ -6,7 +6,7 @@ Entry point: `Stage`.  It refuses to decide anything.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,13 +71,13 @@ class Stage:
         *,
         due: tuple[int, int] | None = None,
         reads: bool = False,
-        answer: bool = True,
         case: str = "",
+        of: Callable[[Any], Any] = lambda value: value,
     ) -> Promise:
         """Launch `work`, which gets the values of `needs` under the same names; a need may also be None, a list or a mapping of promises.
 
-        `reads`: it may search the weeks sealed so far.  `answer`: how its value came about is written at the next seal,
-        for the task `case`.
+        `reads`: it may search the weeks sealed so far.  How its value came about is written at the next seal, for the task `case`;
+        `of` takes what says so (something with `calls`, `quality` and `notes`) from the value.
         """
         flat: list[Promise] = []
         plan: dict[str, Any] = {}
@@ -95,14 +95,15 @@ class Stage:
                 flat += need
 
         async def run(ctx: WorkContext, *values: Any) -> Any:
-            return await work(ctx, gather(plan, values))
+            value = await work(ctx, gather(plan, values))
+            self.setting.tally.settle(site, of(value).quality)
+            return value
 
         sealed = self.ledger.sealed if reads else None
         promise = self.engine.launch(site, run, flat, due=due or (self.week.index, -1000), draw=self.setting.draw, reads=sealed)
         if sealed is not None:
             self.ledger.searching(promise)
-        if answer:
-            self.ledger.answer(promise, subject=site.rpartition(":")[0], case=case)
+        self.ledger.answer(promise, subject=site.rpartition(":")[0], case=case, of=of)
         return promise
 
 

@@ -38,6 +38,7 @@ class Tasks:
         self._finished: dict[str, list[tuple[OpenTask, Promise | None]]] = {}
         self.tally = {"done": 0, "spilled": 0, "blocked": 0, "dropped": 0}
         self.subtasks_done = 0
+        self.hours_done = 0.0
         self._worked: dict[str, float] = {}
 
     # ------------------------------------------------------------ opening
@@ -119,7 +120,7 @@ class Tasks:
         stage = self._stage
         yield stage.clock.wait(task.breakdown)
         breakdown: Breakdown = task.breakdown.value
-        task.spec = breakdown.spec
+        task.spec, task.mark = breakdown.spec, breakdown.mark
         self._change(task)
         stage.ledger.event("create", actor=task.owner, subject=task.id, object=task.spec.activity, case=task.id)
         chains = heights([step.after for step in breakdown.steps])
@@ -319,6 +320,7 @@ class Tasks:
         self._leave(subtask)
         subtask.status, subtask.finished = "done", stage.moment(stage.now, end=True)
         self.subtasks_done += 1
+        self.hours_done += subtask.step.hours
         self._change(subtask)
         stage.ledger.event("finish", actor=subtask.agent, subject=subtask.id, object=subtask.step.activity, case=task.id)
         self._book_result(task, subtask.execution, subtask=subtask.id, finished=subtask.finished)
@@ -349,7 +351,7 @@ class Tasks:
         self._finished.setdefault(task.owner, []).append((task, task.merged))
 
     def _book_result(self, task: OpenTask, promise: Promise, *, subtask: str | None, finished: str) -> None:
-        backbone, owner = self._stage.setting.backbone, task.owner
+        owner = task.owner
         assert task.spec is not None
         goals, cause, state = list(task.spec.goals), task.cause, task.state
 
@@ -381,7 +383,7 @@ class Tasks:
                         "state": state,
                         "goals": goals,
                         "prompt": deliverable.prompt,
-                        "backbone": backbone,
+                        "backbone": deliverable.backbone,
                         "agent": deliverable.agent,
                         "delegator": owner,
                         "calls": [f"{call.site}#{call.ordinal}" for call in deliverable.calls],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
 
+from taskweave.backbones.pricing import PriceList, Used, bill
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
 from taskweave.engine.engine import Engine, EngineStats
 from taskweave.engine.journal import Journal
@@ -29,8 +30,9 @@ from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
-from taskweave.simulation.setting import Setting
+from taskweave.simulation.setting import Setting, style_called
 from taskweave.simulation.stage import Stage
+from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.units import ordinal
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 class Progress:
     """How far a run is; `date` and `week` are simulated, `elapsed` is seconds of wall clock since it started or resumed.
 
-    `cost` is in dollars, None where no price is known.
+    `cost` is in dollars, with what the provider said it had cached; None where no price is known.
     """
 
     date: str
@@ -165,7 +167,8 @@ class Year:
 
     def _seal(self, week: Week) -> None:
         stage = self.stage
-        facts = {**self.tasks.tally, "subtasks": self.tasks.subtasks_done, "until": week.sunday.isoformat()}
+        finished = {"subtasks": self.tasks.subtasks_done, "hours": self.tasks.hours_done}
+        facts = {**self.tasks.tally, **finished, "until": week.sunday.isoformat()}
         stage.clock.last = stage.ledger.seal(week.number, facts)
 
     def _tick(self, day: int, *, opening: bool) -> None:
@@ -268,7 +271,7 @@ async def simulate(
     holds, and whatever bug a work had; everything else that stops a run is in the Outcome.
     """
     config, org, population = folder.config, folder.organization(), folder.population()
-    segment, calendar = config.segments[0], WorkCalendar(org.calendar)
+    segment, calendar, prices = config.segments[0], WorkCalendar(org.calendar), folder.prices()
     setting = Setting(
         org=org,
         population=population,
@@ -280,6 +283,9 @@ async def simulate(
         assign=config.assign,
         seed=config.seed,
         draw=segment.draw,
+        routes=folder.routes(),
+        tally=Tally(config.max_fallback),
+        style=style_called(config.style),
     )
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
@@ -290,7 +296,7 @@ async def simulate(
 
         def progress(stats: EngineStats) -> None:
             if observe is not None and year is not None:
-                observe(progress_of(year, stats))
+                observe(progress_of(year, stats, prices))
 
         engine = Engine(
             journal=journal,
@@ -303,8 +309,9 @@ async def simulate(
             interrupted=interrupted,
             witness=witness,
         )
+        setting.tally.halt = engine.halt
         clock = Clock()
-        ledger = Ledger(engine, journal, pool, calendar, lambda: int(clock.env.now))
+        ledger = Ledger(engine, journal, pool, calendar, setting.tally, lambda: int(clock.env.now))
         stage = Stage(
             engine=engine,
             clock=clock,
@@ -326,9 +333,10 @@ async def simulate(
         return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
 
 
-def progress_of(year: Year, stats: EngineStats) -> Progress:
-    """The engine's counts beside what the clock has reached."""
+def progress_of(year: Year, stats: EngineStats, prices: PriceList | None) -> Progress:
+    """The engine's counts beside what the clock has reached; `prices` are the run's own."""
     stage = year.stage
+    cost = bill((Used(name, *used) for name, used in stats.used.items()), prices)
     return Progress(
         date=stage.date(),
         week=stage.week.number,
@@ -341,6 +349,6 @@ def progress_of(year: Year, stats: EngineStats) -> Progress:
         replayed=stats.replayed,
         prompt_tokens=stats.prompt_tokens,
         completion_tokens=stats.completion_tokens,
-        cost=0.0 if stage.setting.origin == "scripted" else None,
+        cost=None if cost is None else cost.cost,
         elapsed=stats.elapsed,
     )

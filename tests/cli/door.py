@@ -72,7 +72,7 @@ def wait_for(run: Path, calls: int) -> None:
 
 
 def model_run(url: str, out: str, until: str = "week:8") -> list[str]:
-    return ["run", "tiny", "--until", until, "--out", out, "--backbone", "openai:any", "--base-url", url, "--limit", "2"]
+    return ["run", "tiny", "--until", until, "--out", out, "--backbone", "openai:any", "--base-url", url, "--limit", "2", "--no-look"]
 
 
 def hears(process: subprocess.Popen[bytes]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from json import JSONEncoder
 from typing import Literal
 
-from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, tasks
+from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, small, tasks
 from taskweave.backbones.scripted.beside import Beside
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.wording import listed
@@ -75,13 +75,15 @@ class Scripted:
         return _ENCODER.encode(self._written(prompt, inputs, seed))
 
     def _written(self, prompt: str, inputs: Mapping[str, Json], seed: int) -> Json:
-        step = STEPS.get(prompt)
-        if step is None:
-            raise BadInput(f"prompt {prompt!r}: the scripted backbone answers only {sorted(STEPS)}; give Scripted a stub for it")
-        if not inputs.keys() >= INPUTS[prompt]:
-            missing = sorted(INPUTS[prompt] - inputs.keys())
-            raise BadInput(f"prompt {prompt!r}: the scripted backbone misses the inputs {missing}; it was given {sorted(inputs)}")
-        return step(inputs, Dice.of(seed, inputs))
+        if prompt in STEPS and inputs.keys() >= INPUTS[prompt]:
+            return STEPS[prompt](inputs, Dice.of(seed, inputs))
+        if prompt in small.QUESTIONS and inputs.keys() >= small.INPUTS[prompt]:  # a part of the step, asked by itself
+            return small.QUESTIONS[prompt](inputs, Dice.of(seed, inputs))
+        known = {*STEPS, *small.QUESTIONS}
+        if prompt not in known:
+            raise BadInput(f"prompt {prompt!r}: the scripted backbone answers only {sorted(known)}; give Scripted a stub for it")
+        missing = sorted(INPUTS.get(prompt, small.INPUTS[prompt]) - inputs.keys())
+        raise BadInput(f"prompt {prompt!r}: the scripted backbone misses the inputs {missing}; it was given {sorted(inputs)}")
 
     async def complete(self, request: Request) -> Completion:
         # The other process knows neither stubs nor what a subclass does.

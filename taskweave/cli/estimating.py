@@ -1,0 +1,210 @@
+"""`taskweave estimate`, and the question that a run on a paid backbone asks before anything is sent.
+
+Entry points: `register`, `agreement`.  What is counted is in `taskweave.estimating`; here it is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from taskweave.cli import output
+from taskweave.cli.app import AsJson, BaseUrl, Org, Prices, Prompts
+from taskweave.cli.progress import amount, dollars, duration
+from taskweave.cli.running import Assign, Style, named_assign, named_style
+from taskweave.errors import BadInput, Interrupted
+
+if TYPE_CHECKING:
+    from taskweave.estimating import Estimate, Row, Span
+    from taskweave.records import Backbone
+
+Asked = Literal["full", "compact"]  # the style of a run
+_TITLES = (("steps", "step"), ("levels", "level"), ("roles", "role"))
+
+
+def estimate(
+    org: Org,
+    backbone: Annotated[
+        str,
+        typer.Option("--backbone", metavar="B", help="What would answer; nothing is asked of it, e.g. --backbone openai:gpt-4o-mini."),
+    ] = "openai:gpt-4o-mini",
+    base_url: BaseUrl = None,
+    until: Annotated[
+        str,
+        typer.Option("--until", metavar="HORIZON", help="Where the run would end, as for run, e.g. --until quarter:2."),
+    ] = "year",
+    seed: Annotated[int, typer.Option("--seed", help="The seed that the run would have, e.g. --seed 7.")] = 1,
+    prompts: Prompts = None,
+    assign: Annotated[Assign, typer.Option("--assign", help="Who would choose the roles of subtasks, e.g. --assign model.")] = Assign.match,
+    incidents: Annotated[
+        list[Path] | None,
+        typer.Option("--incidents", metavar="FILE", help="Incidents that would happen, e.g. --incidents audit.yaml.", show_default=False),
+    ] = None,
+    style: Annotated[
+        Style | None, typer.Option("--style", help="How steps would be asked, e.g. --style compact.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many calls would be in flight, e.g. --limit 4.")] = 16,
+    lengths: Annotated[
+        str | None,
+        typer.Option(
+            "--lengths",
+            metavar="FILE",
+            help="Measured lengths of answers: a file of them, or a run to measure, e.g. --lengths runs/pilot.",
+            show_default=False,
+        ),
+    ] = None,
+    prices: Prices = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a run would take in tokens, cost and hours, without asking a model, e.g. [bold]taskweave estimate company_a[/bold].
+
+    The organization is rehearsed with the scripted stand-in and the run's own prompts; the answers are made as long as measured ones.
+    """
+    from taskweave.backbones.pricing import read_prices
+    from taskweave.driving import Organization
+    from taskweave.estimating import estimate as count
+    from taskweave.estimating import lengths_from
+
+    found = count(
+        Organization.load(org),
+        backbone=backbone,
+        base_url=base_url,
+        seed=seed,
+        until=until,
+        prompts=[prompts] if prompts is not None else [],
+        assign=named_assign(assign),
+        incidents=incidents or [],
+        style=named_style(style),
+        limit=limit,
+        lengths=lengths_from(lengths),
+        prices=None if prices is None else read_prices(prices),
+        say=output.note,
+    )
+    output.answer(as_values(found))
+    for span in found.spans:
+        output.show(_table(span))
+    for name, text in remarks(found):
+        output.line(f"{name:<8} {text}")
+
+
+def agreement(count: Callable[[Backbone, Asked], Estimate], price_file: Path | None, *, yes: bool) -> Callable[[Backbone, Asked], None]:
+    """What a run calls before it begins: nothing for a backbone that nobody bills, else the estimate and the question.
+
+    Raises BadInput where nobody can be asked, Interrupted where the answer is no.
+    """
+
+    def agree(backbone: Backbone, style: Asked) -> None:
+        from taskweave.backbones.pricing import must_ask, price_of, read_prices
+
+        price = price_of(backbone.name, None if price_file is None else read_prices(price_file))
+        if not must_ask(backbone.name, getattr(backbone, "base_url", None), price, yes=yes):
+            return
+        found = count(backbone, style)
+        for text in summary(found):
+            output.note(text)
+        if not _on_a_terminal():
+            raise BadInput(f"{backbone.name} may be billed, and nobody can be asked here. Add --yes to go on; nothing was written.")
+        sys.stderr.write("go on? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Interrupted("not begun; nothing was written and no model was asked")
+
+    return agree
+
+
+def _on_a_terminal() -> bool:
+    """Whether somebody sees a question and can answer it."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def summary(found: Estimate) -> list[str]:
+    """The estimate of a run's horizon in a few lines."""
+    span = found.spans[-1]
+    cost = "no price known" if span.total.cost is None else f"about {dollars(span.total.cost)}"
+    calls, prompt, completion = (amount(number) for number in span.total[1:4])
+    taken = f"about {calls} calls, {prompt} prompt and {completion} completion tokens, {cost}"
+    return [
+        f"{found.organization} with {found.backbone}, {span.weeks} weeks: {taken} (an estimate)",
+        *(f"{name}: {text}" for name, text in remarks(found) if name in ("price", "lengths", "hours")),
+    ]
+
+
+def remarks(found: Estimate) -> list[tuple[str, str]]:
+    """What the figures rest on, and what they leave out."""
+    lengths, price = found.lengths, found.price
+    lines = [
+        (
+            "method",
+            f"tokens are UTF-8 bytes / 4 of the prompts that a scripted rehearsal sends (seed {found.seed}, style {found.style}), x "
+            f"{lengths.prompt_factor:.3g} for the provider's, and the answers' measured lengths",
+        ),
+        ("lengths", f"of {lengths.as_of}, measured on {lengths.measured_on}"),
+    ]
+    if found.unmeasured:
+        lines.append(("", f"nothing measured of {', '.join(found.unmeasured)}: the shipped length is taken, else the stand-in's own"))
+    if price is None:
+        lines.append(("price", f"no price known of {found.backbone}; give one with --prices FILE"))
+    elif max(price.input, price.output) > 0:
+        of = f"of {price.as_of}" if price.as_of else "without a date"
+        whose = "your own" if price.own else "list"
+        lines.append(
+            ("price", f"{whose} prices {of}, USD per million tokens: {price.input:g} prompt, {price.output:g} completion; nothing cached")
+        )
+    if found.speed is not None:
+        said = f"{found.speed.rate:,.0f} completion tokens a second with {found.speed.in_flight} in flight, as probed"
+        hours = ", ".join(f"{span.until}: {duration(span.hours * 3600)}" for span in found.spans if span.hours is not None)
+        lines.append(("hours", f"{hours} at least ({said}; what waits for another answer is not in it)"))
+    else:
+        lines.append(("hours", f"not known: 'taskweave probe --backbone {found.backbone}' finds out how fast it answers"))
+    lines.append(("", "an estimate: a model plans otherwise than the stand-in, and so is asked for more or less"))
+    return lines
+
+
+def as_values(found: Estimate) -> dict[str, Any]:
+    """All of it, as JSON values."""
+    from dataclasses import asdict
+
+    return {
+        **found._asdict(),
+        "estimate": True,
+        "lengths": asdict(found.lengths),
+        "price": None if found.price is None else asdict(found.price),
+        "speed": None if found.speed is None else found.speed._asdict(),
+        "spans": [
+            {
+                **span._asdict(),
+                **{name: [row._asdict() for row in getattr(span, name)] for name, _ in _TITLES},
+                "total": span.total._asdict(),
+            }
+            for span in found.spans
+        ],
+    }
+
+
+def _table(span: Span) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    title = Text(f"\n{span.until}: {span.weeks} week{'s' if span.weeks != 1 else ''}", "bold")
+    table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("by", overflow="fold")
+    for name in ("calls", "prompt tokens", "completion", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, heading in _TITLES:
+        table.add_row(Text(heading, "dim"))
+        for row in getattr(span, name):
+            table.add_row(*_cells(row))
+    table.add_row(*(Text(cell, "bold") for cell in _cells(span.total)))
+    return table
+
+
+def _cells(row: Row) -> tuple[str, str, str, str, str]:
+    return (f"  {row.name}", f"{row.calls:,.0f}", f"{row.prompt:,.0f}", f"{row.completion:,.0f}", dollars(row.cost))
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(estimate)

@@ -1,0 +1,240 @@
+"""What will a run take?  Entry points: `estimate`, `lengths_from` (a file of lengths, or a run to measure).
+
+The organization is simulated in a temporary folder by the scripted stand-in, which is asked with the run's own prompts and writes answers
+as long as those that were measured; what its journal counts is the estimate.  It asks no model.  The plans of a model differ
+from the stand-in's, and with them what is asked: it stays an estimate.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from taskweave import driving
+from taskweave.backbones import backbone as backbone_called
+from taskweave.backbones.lengths import Lengths, Planned, read_lengths, shipped_lengths
+from taskweave.backbones.pricing import FREE, Price, PriceList, price_of
+from taskweave.backbones.probed import recall
+from taskweave.backbones.stretched import Stretched
+from taskweave.driving import Organization
+from taskweave.engine.reader import JournalReader
+from taskweave.exports.lengths import measure, planned_share
+from taskweave.org.calendar import WorkCalendar
+from taskweave.org.population import Population
+from taskweave.pool.pool import Pool
+from taskweave.records import LEVELS
+from taskweave.runs import RunFolder
+from taskweave.runs.folder import CONFIG
+from taskweave.simulation.year import Outcome
+
+QUARTER = "quarter:1"
+EXECUTION = "execution"
+WEEK_PLAN = "partition_week"  # the step whose answer lists the tasks that are executed
+_ANYWHERE = "https://api.openai.com/v1"  # where nothing is asked: with an address no key is wanted
+
+
+class Row(NamedTuple):
+    """Calls, tokens of prompts and of answers, and dollars at list price (None: no price is known) of one step, level or role."""
+
+    name: str
+    calls: float
+    prompt: float
+    completion: float
+    cost: float | None
+
+
+class Span(NamedTuple):
+    """A run to one horizon, `weeks` long; `hours` are those that writing the answers takes, None where no speed is known."""
+
+    until: str
+    weeks: int
+    steps: tuple[Row, ...]
+    levels: tuple[Row, ...]
+    roles: tuple[Row, ...]
+    total: Row
+    hours: float | None
+
+
+class Speed(NamedTuple):
+    """Completion tokens a second, over all that is in flight, as probed with so many in flight."""
+
+    in_flight: int
+    rate: float
+
+
+class Estimate(NamedTuple):
+    """What a run will take, to the first quarter and to its horizon; `unmeasured` are steps of which the lengths say nothing: those
+    shipped are taken, and of a step that those do not know either, the stand-in's own.
+    """
+
+    organization: str
+    seed: int
+    backbone: str
+    style: str
+    lengths: Lengths
+    price: Price | None
+    speed: Speed | None
+    unmeasured: tuple[str, ...]
+    spans: tuple[Span, ...]
+
+
+def estimate(
+    org: Organization,
+    *,
+    backbone: str,
+    base_url: str | None = None,
+    seed: int = 1,
+    until: str = "year",
+    prompts: Sequence[Path] = (),
+    assign: Literal["match", "model"] = "match",
+    incidents: Sequence[Path] = (),
+    style: Literal["full", "compact"] | None = None,
+    limit: int = 16,
+    lengths: Lengths | None = None,
+    prices: PriceList | None = None,
+    quarter: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> Estimate:
+    """Rehearse a run to its horizon and count.  `quarter` asks for its first quarter as well, where the horizon lies beyond.
+
+    A `style` of None is that which the probed backbone needs.  `lengths` are those shipped where none are given; `say` is told what is
+    being done.  Raises BadInput for what cannot be used, and Interrupted where a signal ended it.
+    """
+    price = price_of(backbone, prices)
+    if price is not FREE:
+        backbone_called(backbone, base_url=base_url or _ANYWHERE)  # refuses what is none
+    measured = lengths if lengths is not None else shipped_lengths()
+    known = replace(measured, steps={**shipped_lengths().steps, **measured.steps})
+    calendar = WorkCalendar(org.resolved.calendar)
+    last, first = calendar.boundary(until), calendar.boundary(QUARTER)
+    stages = [QUARTER, until] if quarter and first < last else [until]
+    probed = recall(backbone, base_url)
+    speed, needed = (None, None) if probed is None else (_speed(probed.rates, limit), probed.style)
+    say(f"rehearsing {last} weeks of {org.resolved.name} with the scripted stand-in; no model is asked")
+    spans: list[Span] = []
+    unmeasured: set[str] = set()
+    with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
+        folder, writing = driving.begin(
+            org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
+            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=style or needed, look=False,
+        )  # fmt: skip
+        population, kept_style = folder.population(), folder.config.style
+        outcome = driving.drive(folder, writing)
+        for stage in stages:
+            if spans:
+                folder, outcome = driving.resume(folder, backbone=writing, until=stage)
+            _refuse_half(outcome)
+            counted = list(_counted(folder, population, known))
+            unmeasured |= {one.step for one in counted} - measured.steps.keys()
+            spans.append(_span(stage, calendar.boundary(stage), counted, price, speed))
+    return Estimate(
+        organization=org.resolved.name, seed=seed, backbone=backbone, style=kept_style, lengths=measured, price=price, speed=speed,
+        unmeasured=tuple(sorted(unmeasured)), spans=tuple(spans),
+    )  # fmt: skip
+
+
+def lengths_from(given: str | Path | None) -> Lengths:
+    """The lengths of a file, of a run (its folder, or its name under runs/), or the shipped ones where nothing is given."""
+    if given is None:
+        return shipped_lengths()
+    path = Path(given)
+    if path.is_file():
+        return read_lengths(path)
+    is_run = path.is_dir() or (Path("runs") / path / CONFIG).is_file()
+    return measure(RunFolder.open(path)) if is_run else read_lengths(path)
+
+
+# ---------------------------------------------------------------- counting
+class _Counted(NamedTuple):
+    """One question, with the calls that it takes on average."""
+
+    step: str
+    level: str
+    role: str
+    calls: float
+    prompt: float
+    completion: float
+
+
+def _counted(folder: RunFolder, population: Population, lengths: Lengths) -> Iterator[_Counted]:
+    """Each question of a rehearsal, in the tokens that its backbone reported.
+
+    Where less was planned than the stand-in plans, or more, there is that much less or more to execute.
+    """
+    with Pool.open(folder.run_db_path) as pool:
+        amount = _amount(pool, folder.config.organization, lengths.planned)
+        agents = {row["id"]: row["assignee"] for row in pool.rows("subtasks")}
+        agents |= {row["id"]: row["agent"] for row in pool.rows("results")}
+    with JournalReader(folder.journal_path) as journal:
+        for one in journal.taken():
+            length = lengths.steps.get(one.prompt)
+            again = length.again if length is not None else 1.0
+            place = one.site.rpartition(":")[0]
+            period, _, rest = place.partition("@")
+            owner, _, task = rest.partition("/")
+            agent = (agents.get(place) or owner) if one.site.endswith((":execute", ":merge")) else owner
+            calls = again * (amount if task else 1.0)
+            yield _Counted(
+                step=one.prompt,
+                level=EXECUTION if task else LEVELS[period.count("/")],
+                role=population.agent(agent).role,
+                calls=calls,
+                prompt=one.prompt_tokens * calls,
+                completion=one.completion_tokens * (again * amount if one.prompt == WEEK_PLAN else calls),
+            )
+
+
+def _amount(pool: Pool, organization: str, planned: Planned | None) -> float:
+    """How much the measured run planned to how much the stand-in does, in the same weeks; 1 where another organization was measured."""
+    if planned is None or planned.organization != organization:
+        return 1.0
+    rehearsed = planned_share(pool, min(planned.weeks, max(pool.weeks(), default=0)))
+    return 1.0 if rehearsed is None else planned.share / rehearsed
+
+
+def _span(until: str, weeks: int, counted: Sequence[_Counted], price: Price | None, speed: Speed | None) -> Span:
+    levels = {name: place for place, name in enumerate((*LEVELS, EXECUTION))}
+    by_level = _rows(counted, lambda one: one.level, price)
+    total = _sum("total", counted, price)
+    return Span(
+        until=until,
+        weeks=weeks,
+        steps=_rows(counted, lambda one: one.step, price),
+        levels=tuple(sorted(by_level, key=lambda row: levels[row.name])),
+        roles=_rows(counted, lambda one: one.role, price),
+        total=total,
+        hours=None if speed is None else total.completion / speed.rate / 3600,
+    )
+
+
+def _rows(counted: Sequence[_Counted], of: Callable[[_Counted], str], price: Price | None) -> tuple[Row, ...]:
+    """A row a name, the one with the most tokens first."""
+    groups: defaultdict[str, list[_Counted]] = defaultdict(list)
+    for one in counted:
+        groups[of(one)].append(one)
+    rows = [_sum(name, group, price) for name, group in groups.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.prompt - row.completion, row.name)))
+
+
+def _sum(name: str, counted: Sequence[_Counted], price: Price | None) -> Row:
+    prompt, completion = sum(one.prompt for one in counted), sum(one.completion for one in counted)
+    cost = None if price is None else price.cost(prompt, 0, completion)
+    return Row(name, sum(one.calls for one in counted), prompt, completion, cost)
+
+
+def _speed(rates: dict[str, float], limit: int) -> Speed | None:
+    """The speed that was probed with the most in flight that `limit` allows, else with the fewest."""
+    found = sorted((int(name), rate) for name, rate in rates.items() if rate > 0)
+    if not found:
+        return None
+    return Speed(*max((one for one in found if one[0] <= limit), default=found[0]))
+
+
+def _refuse_half(outcome: Outcome) -> None:
+    """A rehearsal that did not reach its horizon counts nothing."""
+    if (early := driving.ending(outcome)) is not None:
+        raise early(f"the estimate was given up ({outcome.stop}{': ' + outcome.cause if outcome.cause else ''})")
