@@ -357,7 +357,8 @@ def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
     from taskweave.telemetry.spans import Facts
 
     config = folder.config
-    server = server_of(getattr(backbone, "base_url", None))
+    members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
+    servers = {identity: server_of(getattr(member, "base_url", None)) for identity, member in members.items()}
     return Facts(
         run=folder.path.name,
         organization=config.organization,
@@ -365,7 +366,8 @@ def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
         until=config.until,
         backbone=backbone.name,
         roles={agent.id: agent.role for agent in folder.population().agents},
-        servers={} if server is None else {backbone.name: server},
+        called={identity: member.name for identity, member in members.items()},
+        servers={identity: server for identity, server in servers.items() if server is not None},
     )
 
 

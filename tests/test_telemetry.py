@@ -137,6 +137,11 @@ def test_of_an_endpoint_only_host_and_port_are_told() -> None:
     assert attributes.server_of(None) is None
 
 
+def test_sampling_that_an_endpoint_did_not_take_is_not_told() -> None:
+    said = attributes.chat(question("make"), Completion(text="x", omitted=("temperature", "seed")), "openai:m", None, captured=False)
+    assert [name for name in said if name.startswith("gen_ai.request.")] == ["gen_ai.request.model", "gen_ai.request.max_tokens"]
+
+
 # ---------------------------------------------------------------- the spans
 class Kept:
     """The spans of a tracer provider, as a tree."""
@@ -178,6 +183,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kept, tw.Run, Any]:
             until="week:2",
             backbone="openai:loopback",
             base_url=server.url,
+            look=False,
             tracer_provider=kept.provider,
         )
     return kept, run, server
@@ -274,7 +280,13 @@ def test_no_text_is_told_unless_that_is_asked_and_the_key_never(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with Loopback(faults=["refusal"]) as server:
         run = tw.simulate(
-            "tiny", out=tmp_path / "r", until="week:1", backbone="openai:loopback", base_url=server.url, tracer_provider=kept.provider
+            "tiny",
+            out=tmp_path / "r",
+            until="week:1",
+            backbone="openai:loopback",
+            base_url=server.url,
+            look=False,
+            tracer_provider=kept.provider,
         )
     assert run.finished
     assert set(server.keys) == {KEY}
@@ -293,7 +305,14 @@ def test_no_text_is_told_unless_that_is_asked_and_the_key_never(
 def test_a_call_that_was_tried_again_is_one_span_with_an_event_for_each_failure(tmp_path: Path, kept: Kept) -> None:
     with Loopback(faults=[429, 500, "drop"]) as server:
         tw.simulate(
-            "tiny", out=tmp_path / "r", until="week:1", backbone="openai:m", base_url=server.url, limit=1, tracer_provider=kept.provider
+            "tiny",
+            out=tmp_path / "r",
+            until="week:1",
+            backbone="openai:m",
+            base_url=server.url,
+            look=False,
+            limit=1,
+            tracer_provider=kept.provider,
         )
     (tried,) = [span for span in kept.of("chat") if span.events]
     assert [event.attributes["error.type"] for event in tried.events] == ["429", "500", "APIConnectionError"]
@@ -310,6 +329,7 @@ def test_an_outage_ends_its_spans_with_the_error(tmp_path: Path, kept: Kept) -> 
             until="week:1",
             backbone="openai:m",
             base_url=server.url,
+            look=False,
             patience=0.0,
             tracer_provider=kept.provider,
         )
@@ -323,9 +343,31 @@ def test_an_outage_ends_its_spans_with_the_error(tmp_path: Path, kept: Kept) -> 
 
 def test_a_prompt_that_is_too_long_is_an_error_of_its_call(tmp_path: Path, kept: Kept) -> None:
     with Loopback(faults=["overflow"]) as server:
-        tw.simulate("tiny", out=tmp_path / "r", until="week:1", backbone="openai:m", base_url=server.url, tracer_provider=kept.provider)
+        tw.simulate(
+            "tiny", out=tmp_path / "r", until="week:1", backbone="openai:m", base_url=server.url, look=False, tracer_provider=kept.provider
+        )
     (failed,) = [span for span in kept.of("chat") if span.status.status_code.name == "ERROR"]
     assert failed.attributes["error.type"] == "context_length_exceeded"
+
+
+def test_where_calls_are_routed_each_names_the_model_and_server_that_answered(tmp_path: Path, kept: Kept) -> None:
+    with Loopback() as one, Loopback() as other:
+        (tmp_path / "routes.yaml").write_text(
+            f"routes: [{{step: execute, backbone: 'openai:big', base_url: '{other.url}', name: second}}]\n"
+        )
+        tw.simulate(
+            "tiny",
+            out=tmp_path / "r",
+            until="week:1",
+            backbone="openai:small",
+            base_url=one.url,
+            routing=tmp_path / "routes.yaml",
+            look=False,
+            tracer_provider=kept.provider,
+        )
+    told = {(attributes.step_of(s.attributes["taskweave.site"]) == "execute", s.name, s.attributes["server.port"]) for s in kept.of("chat")}
+    ports = [int(server.url.rpartition(":")[2].partition("/")[0]) for server in (one, other)]
+    assert told == {(False, "chat small", ports[0]), (True, "chat big", ports[1])}
 
 
 def test_what_is_replayed_is_not_told_again(tmp_path: Path, kept: Kept) -> None:
@@ -349,7 +391,9 @@ def test_a_look_up_that_is_no_search_is_a_tools(tmp_path: Path, kept: Kept, monk
         await ctx.look_up("sql", {"query": "select 1"}, lambda: [[1]])
         await ctx.complete(question("make", ctx.site))
 
-    facts = Facts(run="r", organization="Shop", seed=1, until="week:1", backbone="answers", roles={"analyst-2": "Data Analyst"}, servers={})
+    facts = Facts(
+        run="r", organization="Shop", seed=1, until="week:1", backbone="answers", roles={"analyst-2": "Data Analyst"}, called={}, servers={}
+    )
     for captured in (False, True):
         (place := tmp_path / str(captured)).mkdir()
         with Spans(kept.provider, facts, captured=captured) as spans:
@@ -374,7 +418,7 @@ def test_a_look_up_that_is_no_search_is_a_tools(tmp_path: Path, kept: Kept, monk
 def test_a_run_is_the_same_told_or_not(told: tuple[Kept, tw.Run, Any], tmp_path: Path, kept: Kept) -> None:
     _, run, _ = told
     with Loopback() as server:
-        untold = tw.simulate("tiny", out=tmp_path / "r", until="week:2", backbone="openai:loopback", base_url=server.url)
+        untold = tw.simulate("tiny", out=tmp_path / "r", until="week:2", backbone="openai:loopback", base_url=server.url, look=False)
     assert untold.digest() == run.digest()
 
 

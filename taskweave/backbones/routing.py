@@ -7,7 +7,7 @@ takes goes to the run's own backbone.  A run knows a backbone by its identity al
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,6 +102,11 @@ class Routed:
                 problems.append(Problem(file=routes.file, line=route.line, what=str(trouble)))
         if problems:
             raise RoutingInvalid(problems)
+
+    @property
+    def members(self) -> Mapping[str, Backbone]:
+        """What answers, by the identity that requests carry."""
+        return self._members
 
     async def complete(self, request: Request) -> Completion:
         """What the backbone of that identity answers."""

@@ -42,9 +42,9 @@ def plan(role: str, site: str) -> Attributes:
     return {OPERATION: "plan", "taskweave.site": site} | ({AGENT: role} if role else {})
 
 
-def chat(request: Request, completion: Completion | None, server: tuple[str, int] | None, *, captured: bool) -> Attributes:
-    """Of one request and what it was answered, None where it was not."""
-    provider, _, model = request.backbone.partition(":")
+def chat(request: Request, completion: Completion | None, called: str, server: tuple[str, int] | None, *, captured: bool) -> Attributes:
+    """Of one request and what it was answered, None where it was not; `called` is its backbone's kind and model."""
+    provider, _, model = called.partition(":")
     omitted = completion.omitted if completion is not None else ()
     sent = {"temperature": request.sampling.temperature, "max_tokens": request.sampling.max_tokens, "seed": request.seed}
     said: Attributes = {

@@ -31,7 +31,9 @@ WANTED = frozenset({"finished", "interrupted", "stopped", "budget"})  # ends tha
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """What is known of a session before it begins: `roles` by agent, `servers` (host, port) by backbone."""
+    """What is known of a session before it begins: `roles` by agent; by the identity that requests carry,
+    what a backbone is `called` (kind and model), and its `servers` (host, port).
+    """
 
     run: str
     organization: str
@@ -39,6 +41,7 @@ class Facts:
     until: str
     backbone: str
     roles: Mapping[str, str]
+    called: Mapping[str, str]
     servers: Mapping[str, tuple[str, int]]
 
 
@@ -150,7 +153,8 @@ class Spans:
         if noted.sent is None:
             return  # it was queued, and the run ended before its turn
         server = self._facts.servers.get(request.backbone)
-        said = attributes.chat(request, noted.completion, server, captured=self._captured)
+        called = self._facts.called.get(request.backbone, request.backbone)
+        said = attributes.chat(request, noted.completion, called, server, captured=self._captured)
         said |= {"taskweave.site": noted.ask.site, "taskweave.ordinal": noted.ask.ordinal, "taskweave.attempts": noted.ask.tries}
         if noted.completion is not None:
             said["taskweave.latency"] = round(noted.latency, 4)
