@@ -77,7 +77,7 @@ def chosen(
         keep(known)
     if style is None:
         since = f" (as of {known.at[:10]}; 'taskweave probe' looks anew)" if found is None else ""
-        say(f"StyleName {picked}: {_reason(known, picked, full)}{since}.")
+        say(f"Style {picked}: {_reason(known, picked, full)}{since}.")
     return Chosen(style=picked, found=found)
 
 

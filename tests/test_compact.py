@@ -109,7 +109,9 @@ def test_the_choice_is_among_what_the_prompt_shows(requests: list[Request]) -> N
 
 def test_no_small_question_reads_as_a_whole_step() -> None:
     for prompt in BOOK:
-        assert not prompt.variables >= INPUTS.get(prompt.id, frozenset(["nothing"])), prompt.id
+        whole_only = INPUTS.get(prompt.id, frozenset(["nothing"])) - small.INPUTS[prompt.id]
+        assert whole_only
+        assert not prompt.variables & whole_only, prompt.id
         assert prompt.variables >= small.INPUTS[prompt.id], prompt.id
 
 
@@ -346,10 +348,15 @@ def test_an_example_given_back_is_no_answer_and_its_title_is_replaced(tmp_path: 
     stubs = {
         "decompose": lambda _: example["decompose"],
         "execute": lambda request: {**Scripted().answer(request), "title": title},
+        "partition_week": lambda request: {**Scripted().answer(request), "title": example["partition_week"]["title"]},
     }
     run = simulated(tmp_path / "run", until="week:1", style="compact", stubs=stubs)
     assert all(": the part of the " in subtask["goal"] for subtask in run.table("subtasks"))
     assert any("goal is the example's" in event["object"] for event in events(run, "fallback"))
+    titles = {row["title"] for row in rows(run, "tasks", kind="composite")}
+    assert titles
+    assert not any(title.startswith(example["partition_week"]["title"]) for title in titles)
+    assert any("partition_week 1: its title was the example's" in event["object"] for event in events(run, "repair"))
     partials = [result for result in run.results() if result["subtask"] is not None]
     assert partials
     assert {result["quality"] for result in partials} == {"repaired"}

@@ -81,6 +81,14 @@ class Questions:
             return type(value).model_validate(shorter)
         return value
 
+    def own_title(self, what: str, title: str, spare: str) -> str:
+        """The title, or `spare` where it is the example's; `what` is the prompt, and which item it is about."""
+        if title != _example(self.setting.prompts[what.split()[0]]).get("title"):
+            return title
+        taken = cut(spare, small.TITLE // 4)
+        self.changed(f"{what}: its title was the example's; {taken!r} was taken")
+        return taken
+
     def changed(self, note: str) -> None:
         """Record what code had to change in an answer."""
         self._notes.append(note)
@@ -232,13 +240,15 @@ async def _tasks(q: Questions, prompts: TaskPrompts, had: Sequence[str], priorit
     tasks: list[Json] = []
     for turn, slot in enumerate(q.inputs["slots"]):
         taken = [*(task["title"] for task in reversed(tasks)), *had]
-        task = await _task(q, prompts, turn, slot, taken)
         roles = tuple(shape["role"] for shape in slot["roles"] for _ in range(shape["subtasks"]))
+        filler = bundles.filler(q.setting, Slot(roles=roles, hours=slot["hours"]), spare_background)
+        task = await _task(q, prompts, turn, slot, taken)
         if task is None:
-            task = asdict(bundles.filler(q.setting, Slot(roles=roles, hours=slot["hours"]), spare_background))
+            task = asdict(filler)
         else:
             last_day = q.inputs["unit"]["period"].rpartition(" ")[2]
             task |= {"priority": priority, "constraints": f"Within {slot['hours']:g} hours, by {last_day}."}
+            task["title"] = q.own_title(f"{prompts.words[0]} {turn + 1}", task["title"], filler.title)
         title = untaken(task["title"], f" ({roles[0]})", taken)
         if title != task["title"]:
             q.changed(f"task {turn + 1}: the title {task['title']!r} is taken; {title!r} was made of it")
@@ -382,13 +392,9 @@ async def merge(q: Questions, spare: Any) -> Json:
 
 
 async def _document(q: Questions, prompt: str, more: Inputs, spare: Any, *, names: str) -> dict[str, Json]:
-    schema, example = small.texts("title", "content"), _example(q.setting.prompts[prompt])
+    schema = small.texts("title", "content")
     said = await q.ask(prompt, more, schema, small.Document, lambda: small.Document(title=spare.title, content=spare.content), names=names)
-    title = said.title
-    if title == example.get("title"):
-        title = cut(spare.title, small.TITLE // 4)
-        q.changed(f"{prompt}: its title was the example's; {title!r} was taken")
-    return {"title": title, "content": said.content}
+    return {"title": q.own_title(prompt, said.title, spare.title), "content": said.content}
 
 
 STEPS: Mapping[str, Callable[[Questions, Any], Awaitable[Json]]] = {

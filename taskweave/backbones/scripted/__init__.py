@@ -77,12 +77,14 @@ class Scripted:
     def _written(self, prompt: str, inputs: Mapping[str, Json], seed: int) -> Json:
         if prompt in STEPS and inputs.keys() >= INPUTS[prompt]:
             return STEPS[prompt](inputs, Dice.of(seed, inputs))
-        if prompt in small.QUESTIONS and inputs.keys() >= small.INPUTS[prompt]:  # a part of the step, asked by itself
+        needed = small.INPUTS.get(prompt, frozenset())
+        whole_only = INPUTS.get(prompt, frozenset()) - needed
+        if needed and inputs.keys() >= needed and not inputs.keys() & whole_only:  # a part of the step, asked by itself
             return small.QUESTIONS[prompt](inputs, Dice.of(seed, inputs))
         known = {*STEPS, *small.QUESTIONS}
         if prompt not in known:
             raise BadInput(f"prompt {prompt!r}: the scripted backbone answers only {sorted(known)}; give Scripted a stub for it")
-        missing = sorted(INPUTS.get(prompt, small.INPUTS[prompt]) - inputs.keys())
+        missing = sorted(INPUTS.get(prompt, needed) - inputs.keys())
         raise BadInput(f"prompt {prompt!r}: the scripted backbone misses the inputs {missing}; it was given {sorted(inputs)}")
 
     async def complete(self, request: Request) -> Completion:
