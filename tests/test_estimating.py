@@ -122,7 +122,7 @@ def test_with_the_lengths_of_a_finished_run_the_estimate_is_within_a_tenth_of_wh
 ) -> None:
     monkeypatch.setattr(loopback, "_LONG", {name: int(words * factor) for name, words in loopback._LONG.items()})
     with Loopback() as server:
-        run = tw.simulate("tiny", until="week:8", out=tmp_path / "r", backbone=MODEL, base_url=server.url)
+        run = tw.simulate("tiny", until="week:8", out=tmp_path / "r", backbone=MODEL, base_url=server.url, look=False)
     (file,) = run.export(tmp_path / "lengths.yaml", "lengths")
     (span,) = estimate(Organization.load("tiny"), backbone=MODEL, until="week:8", lengths=lengths_from(file)).spans
     assert all(abs(off) <= 0.1 for off in near(run, span)), near(run, span)
@@ -132,14 +132,14 @@ def test_with_the_lengths_of_a_finished_run_the_estimate_is_within_a_tenth_of_wh
 @pytest.mark.parametrize(("name", "until"), [("startup", "week:6"), ("company_a", "quarter:1")])
 def test_so_it_is_for_larger_organizations(tmp_path: Path, name: str, until: str) -> None:
     with Loopback() as server:
-        run = tw.simulate(name, until=until, out=tmp_path / "r", backbone=MODEL, base_url=server.url)
+        run = tw.simulate(name, until=until, out=tmp_path / "r", backbone=MODEL, base_url=server.url, look=False)
     (span,) = estimate(Organization.load(name), backbone=MODEL, until=until, lengths=lengths_from(run.path)).spans
     assert all(abs(off) <= 0.1 for off in near(run, span)), near(run, span)
 
 
 def test_questions_that_were_asked_again_are_paid_again(tmp_path: Path) -> None:
     with Loopback(faults=["nonsense", "prose", "null"] * 12) as server:
-        run = tw.simulate("tiny", until="week:4", out=tmp_path / "r", backbone=MODEL, base_url=server.url, limit=1)
+        run = tw.simulate("tiny", until="week:4", out=tmp_path / "r", backbone=MODEL, base_url=server.url, limit=1, look=False)
     lengths = lengths_from(run.path)
     assert max(step.again for step in lengths.steps.values()) > 1
     (span,) = estimate(Organization.load("tiny"), backbone=MODEL, until="week:4", lengths=lengths).spans

@@ -252,7 +252,6 @@ def test_no_test_reaches_beyond_loopback() -> None:
     ("spec", "base_url", "said"),
     [
         ("gpt-4", None, "unknown backbone 'gpt-4'; possible are 'scripted' .* 'openai:MODEL'"),
-        ("local:x.gguf", None, "unknown backbone"),
         ("replay:run", None, "'run': there is no such run"),
         ("replay:", None, "names no run"),
         ("replay:run", "http://127.0.0.1/v1", "has no meaning for the backbone 'replay:run'"),

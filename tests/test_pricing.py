@@ -124,7 +124,7 @@ def test_a_private_address_is_one_that_only_this_network_reaches() -> None:
 
 def test_the_status_of_a_run_has_its_cost_by_list_price_and_after_caching(tmp_path: Path) -> None:
     with Loopback() as server:
-        run = tw.simulate("tiny", until="week:1", out=tmp_path / "r", backbone="openai:gpt-4o-mini", base_url=server.url)
+        run = tw.simulate("company_a", until="week:1", out=tmp_path / "r", backbone="openai:gpt-4o-mini", base_url=server.url)
     now = run.status()
     assert 0 < now.cached_tokens < now.prompt_tokens
     assert now.cost_uncached == pytest.approx((now.prompt_tokens * 0.15 + now.completion_tokens * 0.6) / 1e6)
@@ -137,7 +137,14 @@ def test_a_run_keeps_the_prices_it_was_given_and_takes_others_when_resumed(tmp_p
     costs = []
     with Loopback() as server:
         run = tw.simulate(
-            "tiny", until="week:1", out=tmp_path / "r", backbone="openai:any", base_url=server.url, prices=file, observe=costs.append
+            "tiny",
+            until="week:1",
+            out=tmp_path / "r",
+            backbone="openai:any",
+            base_url=server.url,
+            prices=file,
+            look=False,
+            observe=costs.append,
         )
         file.unlink()
         now = run.status()

@@ -147,7 +147,8 @@ def test_a_person_who_says_no_has_paid_nothing() -> None:
 # ---------------------------------------------------------------- costs
 def test_what_a_run_cost_stands_in_its_closing_words_its_status_and_the_list_of_runs() -> None:
     with Loopback() as server:
-        done = type_in("run", "tiny", "--until", "week:1", "--out", "runs/r", "--backbone", "openai:gpt-4o-mini", "--base-url", server.url)
+        paid = ("--until", "week:1", "--out", "runs/r", "--backbone", "openai:gpt-4o-mini", "--base-url", server.url)
+        done = type_in("run", "company_a", *paid)
         type_in("run", "tiny", "--until", "week:1", "--out", "runs/u", "--backbone", "openai:any", "--base-url", server.url)
     cost = json.loads(type_in("status", "r", "--json").stdout)["cost"]
     for shown in (done.stdout, type_in("status", "r").stdout, type_in("runs").stdout):
