@@ -110,7 +110,7 @@ class Run:
 
     def status(self) -> Status:
         """How far it is and what it took, from its journal; also while it runs in another process."""
-        return status(self.folder, deep=True)
+        return status(self.folder, deep="computed")
 
     def resume(
         self,

@@ -23,7 +23,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     from taskweave.report import economy
     from taskweave.report.status import answers_told, status
 
-    now = status(folder, deep=True)
+    now = status(folder, deep="reported")
     summary: dict[str, Any] = {
         "run": str(folder.path),
         "stop": outcome.stop,

@@ -28,7 +28,7 @@ def status(run: RunName, as_json: AsJson = False) -> None:
     from taskweave.report.status import status as look
     from taskweave.runs import RunFolder
 
-    now = look(RunFolder.open(run), deep=True)
+    now = look(RunFolder.open(run), deep="computed")
     output.answer(now.row())
     output.show(_table(now))
 

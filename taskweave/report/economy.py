@@ -5,7 +5,7 @@ Reads journal.db only.  The formulas, `per` and `Prefixes`, are pure.  Refuses t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -16,8 +16,9 @@ from taskweave.report.wording import DASH
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Told = Literal["reported", "computed", "partly reported"]
+Told = Literal["reported", "computed", "partly reported", "not computed"]
 
+_LEFT_OUT: Told = "not computed"
 EXECUTION = frozenset({"decompose", "execute", "merge"})  # the steps that a composite task is executed by
 STEP = 128  # tokens: prompts are cached in such steps,
 LEAST = 1_024  # and not below so many
@@ -43,7 +44,8 @@ class Economy:
     """What the closed weeks took: answers that came until the last of them closed, over what is finished in them.
 
     subtask: all calls / executed subtasks; hour: all calls / their planned hours; composite: the calls of decompose, execute and merge /
-    composite tasks done.  `cached` says where the cached tokens come from: the provider, or the prompts of the journal.
+    composite tasks done.  `cached` says where the cached tokens come from: the provider, or the prompts of the journal, whose reading
+    takes a moment and can be left out.
     """
 
     weeks: int
@@ -72,16 +74,21 @@ class Prefixes:
         return steps * STEP if steps * STEP >= LEAST else 0
 
 
-def economy(journal: JournalReader, weeks: int, facts: Mapping[str, Json], until: str | None) -> Economy:
-    """The figures of `weeks` closed weeks, the last of which has these facts and was closed at `until`."""
+def economy(journal: JournalReader, weeks: int, facts: Mapping[str, Json], until: str | None, *, compute: bool = True) -> Economy:
+    """The figures of `weeks` closed weeks, the last of which has these facts and was closed at `until`.
+
+    `compute`: where the provider does not report what it had cached, read all prompts for it.
+    """
     spent = journal.spent(until) if weeks else []
-    cached, told = cached_of(spent, journal)
-    executing = [(one, tokens) for one, tokens in zip(spent, cached, strict=True) if step_of(one.site) in EXECUTION]
+    cached, told = cached_of(spent, journal) if compute or any(one.cached is not None for one in spent) else (None, _LEFT_OUT)
+    executing = [place for place, one in enumerate(spent) if step_of(one.site) in EXECUTION]
     return Economy(
         weeks=weeks,
         cached=told,
         subtask=per(spent, cached, facts.get("subtasks", 0)),
-        composite=per([one for one, _ in executing], [tokens for _, tokens in executing], facts.get("done", 0)),
+        composite=per(
+            [spent[place] for place in executing], None if cached is None else [cached[place] for place in executing], facts.get("done", 0)
+        ),
         hour=per(spent, cached, facts.get("hours", 0)),
     )
 
@@ -98,17 +105,18 @@ def cached_of(spent: Sequence[Spent], journal: JournalReader) -> tuple[list[int]
     return cached, "computed" if not reporting else "reported" if reporting == backbones else "partly reported"
 
 
-def per(spent: Iterable[Spent], cached: Iterable[int], of: float) -> Rate:
-    """Sums over `of`: uncached = Σ (prompt - cached), never below 0 for one call."""
-    calls = prompt = uncached = completion = 0
-    for one, tokens in zip(spent, cached, strict=True):
-        calls += 1
-        prompt += one.prompt_tokens
-        uncached += max(0, one.prompt_tokens - tokens)
-        completion += one.completion_tokens
+def per(spent: Sequence[Spent], cached: Sequence[int] | None, of: float) -> Rate:
+    """Sums over `of`: uncached = Σ (prompt - cached), never below 0 for one call, None where what was cached is not known."""
     if not of:
         return Rate(of=0, calls=None, prompt=None, uncached=None, completion=None)
-    return Rate(of=of, calls=calls / of, prompt=prompt / of, uncached=uncached / of, completion=completion / of)
+    uncached = None if cached is None else sum(max(0, one.prompt_tokens - tokens) for one, tokens in zip(spent, cached, strict=True))
+    return Rate(
+        of=of,
+        calls=len(spent) / of,
+        prompt=sum(one.prompt_tokens for one in spent) / of,
+        uncached=None if uncached is None else uncached / of,
+        completion=sum(one.completion_tokens for one in spent) / of,
+    )
 
 
 def step_of(site: str) -> str:
@@ -154,11 +162,13 @@ def _counted(found: Economy) -> str:
 _MEANT: Mapping[Told, str] = {
     "reported": "without what the provider reports as cached",
     "computed": f"computed, without what an earlier prompt begins with ({LEAST:,} tokens or more)",
+    _LEFT_OUT: "`taskweave status` computes it",
     "partly reported": "without what is reported as cached or, where nothing is, what an earlier prompt begins with",
 }
 
 
 def _said(rate: Rate) -> str:
-    if rate.calls is None or rate.prompt is None or rate.uncached is None or rate.completion is None:
+    if rate.calls is None or rate.prompt is None or rate.completion is None:
         return DASH
-    return f"{rate.calls:.2f} calls, {rate.prompt:,.0f} prompt tokens ({rate.uncached:,.0f} uncached), {rate.completion:,.0f} completion"
+    uncached = "" if rate.uncached is None else f" ({rate.uncached:,.0f} uncached)"
+    return f"{rate.calls:.2f} calls, {rate.prompt:,.0f} prompt tokens{uncached}, {rate.completion:,.0f} completion"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from taskweave.backbones.pricing import Bill, Used, bill
 from taskweave.backbones.structured import origin_of
@@ -91,15 +91,19 @@ class Status:
         return asdict(self)
 
 
-def status(folder: RunFolder, *, deep: bool = False) -> Status:
-    """Look at a run from outside, `deep` with its economy.  Raises BadInput for a journal that cannot be read."""
+def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = None) -> Status:
+    """Look at a run from outside, `deep` with its economy: as far as it was reported, or computed from all prompts.
+
+    Raises BadInput for a journal that cannot be read.
+    """
     config, calendar, holder = folder.config, WorkCalendar(folder.organization().calendar), folder.holder()
     with JournalReader(folder.journal_path) as journal:
         counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
         stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
         facts: Mapping[str, Any] = closed[-1].facts if closed else {}
-        spent = economy(journal, len(closed), facts, closed[-1].at if closed else None) if deep else None
+        until = closed[-1].at if closed else None
+        spent = economy(journal, len(closed), facts, until, compute=deep == "computed") if deep else None
     weeks = calendar.boundary(config.until)
     stop = next((s for s in reversed(stops) if s.current), None)
     finished = len(closed) >= weeks and (stop is None or stop.why == FINISHED)
