@@ -141,7 +141,7 @@ def begin(
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
-    routing_text, routes = _routes(routing, resolved)
+    routing_text, routes = routes_in(routing, resolved)
     answering = _backbone(backbone, base_url, routes)
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
@@ -420,7 +420,7 @@ def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome
                 stop()
 
 
-def _routes(file: Path | None, org: Resolved) -> tuple[bytes | None, Routes | None]:
+def routes_in(file: Path | None, org: Resolved) -> tuple[bytes | None, Routes | None]:
     """A routing file's content and what it says.  Raises RoutingInvalid."""
     if file is None:
         return None, None

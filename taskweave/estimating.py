@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from taskweave import driving
 from taskweave.backbones import backbone as backbone_called
 from taskweave.backbones.lengths import Lengths, Planned, read_lengths, shipped_lengths
-from taskweave.backbones.pricing import FREE, Price, PriceList, price_of
+from taskweave.backbones.pricing import FREE, Price, PriceList, Used, bill, price_of
 from taskweave.backbones.probed import recall
 from taskweave.backbones.stretched import Stretched
 from taskweave.driving import Organization
@@ -26,10 +26,13 @@ from taskweave.exports.lengths import measure, planned_share
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.pool.pool import Pool
-from taskweave.records import LEVELS
+from taskweave.records import LEVELS, StyleName, step_of
 from taskweave.runs import RunFolder
 from taskweave.runs.folder import CONFIG
 from taskweave.simulation.year import Outcome
+
+if TYPE_CHECKING:
+    from taskweave.backbones.routing import Routes
 
 QUARTER = "quarter:1"
 EXECUTION = "execution"
@@ -38,7 +41,7 @@ _ANYWHERE = "https://api.openai.com/v1"  # where nothing is asked: with an addre
 
 
 class Row(NamedTuple):
-    """Calls, tokens of prompts and of answers, and dollars at list price (None: no price is known) of one step, level or role."""
+    """Calls, tokens of prompts and of answers, and dollars at list price (None: no price is known) of one step, level, role or backbone."""
 
     name: str
     calls: float
@@ -48,13 +51,17 @@ class Row(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A run to one horizon, `weeks` long; `hours` are those that writing the answers takes, None where no speed is known."""
+    """A run to one horizon, `weeks` long; `hours` are those that writing the answers takes, None where no speed is known.
+
+    `backbones` has a row where calls are routed.
+    """
 
     until: str
     weeks: int
     steps: tuple[Row, ...]
     levels: tuple[Row, ...]
     roles: tuple[Row, ...]
+    backbones: tuple[Row, ...]
     total: Row
     hours: float | None
 
@@ -67,8 +74,10 @@ class Speed(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What a run will take, to the first quarter and to its horizon; `unmeasured` are steps of which the lengths say nothing: those
-    shipped are taken, and of a step that those do not know either, the stand-in's own.
+    """What a run will take, to the first quarter and to its horizon; `prices` are those of its backbones (None: none is known).
+
+    `unmeasured` are steps of which the lengths say nothing: those shipped are taken, and of a step that those do not know either, the
+    stand-in's own.
     """
 
     organization: str
@@ -76,7 +85,7 @@ class Estimate(NamedTuple):
     backbone: str
     style: str
     lengths: Lengths
-    price: Price | None
+    prices: dict[str, Price | None]
     speed: Speed | None
     unmeasured: tuple[str, ...]
     spans: tuple[Span, ...]
@@ -92,7 +101,8 @@ def estimate(
     prompts: Sequence[Path] = (),
     assign: Literal["match", "model"] = "match",
     incidents: Sequence[Path] = (),
-    style: Literal["full", "compact"] | None = None,
+    style: StyleName | None = None,
+    routing: Path | None = None,
     limit: int = 16,
     lengths: Lengths | None = None,
     prices: PriceList | None = None,
@@ -104,8 +114,8 @@ def estimate(
     A `style` of None is that which the probed backbone needs.  `lengths` are those shipped where none are given; `say` is told what is
     being done.  Raises BadInput for what cannot be used, and Interrupted where a signal ended it.
     """
-    price = price_of(backbone, prices)
-    if price is not FREE:
+    routes = driving.routes_in(routing, org.resolved)[1]
+    if price_of(backbone, prices) is not FREE:
         backbone_called(backbone, base_url=base_url or _ANYWHERE)  # refuses what is none
     measured = lengths if lengths is not None else shipped_lengths()
     known = replace(measured, steps={**shipped_lengths().steps, **measured.steps})
@@ -128,12 +138,12 @@ def estimate(
             if spans:
                 folder, outcome = driving.resume(folder, backbone=writing, until=stage)
             _refuse_half(outcome)
-            counted = list(_counted(folder, population, known))
+            counted = list(_counted(folder, population, known, backbone, routes))
             unmeasured |= {one.step for one in counted} - measured.steps.keys()
-            spans.append(_span(stage, calendar.boundary(stage), counted, price, speed))
+            spans.append(_span(stage, calendar.boundary(stage), counted, prices, speed))
     return Estimate(
-        organization=org.resolved.name, seed=seed, backbone=backbone, style=kept_style, lengths=measured, price=price, speed=speed,
-        unmeasured=tuple(sorted(unmeasured)), spans=tuple(spans),
+        organization=org.resolved.name, seed=seed, backbone=backbone, style=kept_style, lengths=measured, speed=speed,
+        prices={name: price_of(name, prices) for name in dict.fromkeys([backbone, *(one.backbone for one in counted)])}, unmeasured=tuple(sorted(unmeasured)), spans=tuple(spans),
     )  # fmt: skip
 
 
@@ -155,13 +165,14 @@ class _Counted(NamedTuple):
     step: str
     level: str
     role: str
+    backbone: str
     calls: float
     prompt: float
     completion: float
 
 
-def _counted(folder: RunFolder, population: Population, lengths: Lengths) -> Iterator[_Counted]:
-    """Each question of a rehearsal, in the tokens that its backbone reported.
+def _counted(folder: RunFolder, population: Population, lengths: Lengths, backbone: str, routes: Routes | None) -> Iterator[_Counted]:
+    """Each question of a rehearsal, in the tokens that its backbone reported, and which backbone it would go to.
 
     Where less was planned than the stand-in plans, or more, there is that much less or more to execute.
     """
@@ -176,12 +187,14 @@ def _counted(folder: RunFolder, population: Population, lengths: Lengths) -> Ite
             place = one.site.rpartition(":")[0]
             period, _, rest = place.partition("@")
             owner, _, task = rest.partition("/")
-            agent = (agents.get(place) or owner) if one.site.endswith((":execute", ":merge")) else owner
+            actor = population.agent((agents.get(place) or owner) if one.site.endswith((":execute", ":merge")) else owner)
+            routed = None if routes is None else routes.chosen(step_of(one.prompt), actor.tier, actor.role)
             calls = again * (amount if task else 1.0)
             yield _Counted(
                 step=one.prompt,
                 level=EXECUTION if task else LEVELS[period.count("/")],
-                role=population.agent(agent).role,
+                role=actor.role,
+                backbone=routed or backbone,
                 calls=calls,
                 prompt=one.prompt_tokens * calls,
                 completion=one.completion_tokens * (again * amount if one.prompt == WEEK_PLAN else calls),
@@ -196,7 +209,7 @@ def _amount(pool: Pool, organization: str, planned: Planned | None) -> float:
     return 1.0 if rehearsed is None else planned.share / rehearsed
 
 
-def _span(until: str, weeks: int, counted: Sequence[_Counted], price: Price | None, speed: Speed | None) -> Span:
+def _span(until: str, weeks: int, counted: Sequence[_Counted], price: PriceList | None, speed: Speed | None) -> Span:
     levels = {name: place for place, name in enumerate((*LEVELS, EXECUTION))}
     by_level = _rows(counted, lambda one: one.level, price)
     total = _sum("total", counted, price)
@@ -206,12 +219,13 @@ def _span(until: str, weeks: int, counted: Sequence[_Counted], price: Price | No
         steps=_rows(counted, lambda one: one.step, price),
         levels=tuple(sorted(by_level, key=lambda row: levels[row.name])),
         roles=_rows(counted, lambda one: one.role, price),
+        backbones=_rows(counted, lambda one: one.backbone, price) if len({one.backbone for one in counted}) > 1 else (),
         total=total,
         hours=None if speed is None else total.completion / speed.rate / 3600,
     )
 
 
-def _rows(counted: Sequence[_Counted], of: Callable[[_Counted], str], price: Price | None) -> tuple[Row, ...]:
+def _rows(counted: Sequence[_Counted], of: Callable[[_Counted], str], price: PriceList | None) -> tuple[Row, ...]:
     """A row a name, the one with the most tokens first."""
     groups: defaultdict[str, list[_Counted]] = defaultdict(list)
     for one in counted:
@@ -220,10 +234,10 @@ def _rows(counted: Sequence[_Counted], of: Callable[[_Counted], str], price: Pri
     return tuple(sorted(rows, key=lambda row: (-row.prompt - row.completion, row.name)))
 
 
-def _sum(name: str, counted: Sequence[_Counted], price: Price | None) -> Row:
+def _sum(name: str, counted: Sequence[_Counted], price: PriceList | None) -> Row:
     prompt, completion = sum(one.prompt for one in counted), sum(one.completion for one in counted)
-    cost = None if price is None else price.cost(prompt, 0, completion)
-    return Row(name, sum(one.calls for one in counted), prompt, completion, cost)
+    cost = bill((Used(one.backbone, one.prompt, 0, one.completion) for one in counted), price)
+    return Row(name, sum(one.calls for one in counted), prompt, completion, None if cost is None else cost.uncached)
 
 
 def _speed(rates: dict[str, float], limit: int) -> Speed | None:

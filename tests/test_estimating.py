@@ -215,3 +215,25 @@ def test_an_estimate_without_a_price_has_no_cost_and_what_is_no_backbone_is_refu
     assert estimate(org, backbone="scripted", until="week:1").spans[0].total.cost == 0
     with pytest.raises(BadInput, match="unknown backbone"):
         estimate(org, backbone="gpt", until="week:1")
+
+
+def test_what_is_routed_elsewhere_costs_what_it_costs_there(tmp_path: Path) -> None:
+    file = tmp_path / "routing.yaml"
+    file.write_text(
+        "routes: [{step: execute, backbone: scripted}, {step: merge, backbone: 'openai:gpt-4o', name: second}]", encoding="utf-8"
+    )
+    plain, routed = (
+        estimate(Organization.load("tiny"), backbone="openai:gpt-4o-mini", until="week:1", routing=given).spans[0] for given in (None, file)
+    )
+    assert (plain.backbones, routed.total.calls) == ((), plain.total.calls)
+    costs = {row.name: row.cost for row in routed.backbones}
+    assert costs.keys() == {"scripted", "openai:gpt-4o-mini", "openai:gpt-4o#second"}
+    assert costs["scripted"] == 0
+    steps = {row.name: row for row in routed.steps}
+    assert steps["execute"].cost == 0
+    assert (
+        costs["openai:gpt-4o#second"]
+        == steps["merge"].cost
+        == pytest.approx(steps["merge"].prompt * 2.5e-6 + steps["merge"].completion * 1e-5)
+    )
+    assert routed.total.cost == pytest.approx(sum(cost or 0 for cost in costs.values()))

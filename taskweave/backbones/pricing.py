@@ -71,6 +71,7 @@ class Bill(NamedTuple):
 
 def price_of(backbone: str, own: PriceList | None = None) -> Price | None:
     """What a backbone of this name ("openai:gpt-4o-mini") costs; `own` prices go first.  None: no price is known."""
+    backbone = backbone.partition("#")[0]  # what follows is a route's own name for it
     kind, _, model = backbone.partition(":")
     names = [name for name in (backbone, model) if name]
     if own is not None and (found := _listed(names, own)) is not None:

@@ -6,9 +6,9 @@ Entry points: `register`, `agreement`.  What is counted is in `taskweave.estimat
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,13 +17,13 @@ from taskweave.cli.app import AsJson, BaseUrl, Org, Prices, Prompts
 from taskweave.cli.progress import amount, dollars, duration
 from taskweave.cli.running import Assign, Style, named_assign, named_style
 from taskweave.errors import BadInput, Interrupted
+from taskweave.records import StyleName
 
 if TYPE_CHECKING:
     from taskweave.estimating import Estimate, Row, Span
     from taskweave.records import Backbone
 
-Asked = Literal["full", "compact"]  # the style of a run
-_TITLES = (("steps", "step"), ("levels", "level"), ("roles", "role"))
+_TITLES = (("steps", "step"), ("levels", "level"), ("roles", "role"), ("backbones", "backbone"))
 
 
 def estimate(
@@ -57,6 +57,12 @@ def estimate(
             show_default=False,
         ),
     ] = None,
+    routing: Annotated[
+        Path | None,
+        typer.Option(
+            "--routing", metavar="FILE", help="Which backbone would answer what, e.g. --routing routing.yaml.", show_default=False
+        ),
+    ] = None,
     prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
@@ -79,6 +85,7 @@ def estimate(
         assign=named_assign(assign),
         incidents=incidents or [],
         style=named_style(style),
+        routing=routing,
         limit=limit,
         lengths=lengths_from(lengths),
         prices=None if prices is None else read_prices(prices),
@@ -91,17 +98,20 @@ def estimate(
         output.line(f"{name:<8} {text}")
 
 
-def agreement(count: Callable[[Backbone, Asked], Estimate], price_file: Path | None, *, yes: bool) -> Callable[[Backbone, Asked], None]:
+def agreement(
+    count: Callable[[Backbone, StyleName], Estimate], price_file: Path | None, *, yes: bool
+) -> Callable[[Backbone, StyleName], None]:
     """What a run calls before it begins: nothing for a backbone that nobody bills, else the estimate and the question.
 
     Raises BadInput where nobody can be asked, Interrupted where the answer is no.
     """
 
-    def agree(backbone: Backbone, style: Asked) -> None:
+    def agree(backbone: Backbone, style: StyleName) -> None:
         from taskweave.backbones.pricing import must_ask, price_of, read_prices
 
-        price = price_of(backbone.name, None if price_file is None else read_prices(price_file))
-        if not must_ask(backbone.name, getattr(backbone, "base_url", None), price, yes=yes):
+        own = None if price_file is None else read_prices(price_file)
+        members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
+        if not any(must_ask(name, getattr(one, "base_url", None), price_of(name, own), yes=yes) for name, one in members.items()):
             return
         found = count(backbone, style)
         for text in summary(found):
@@ -135,7 +145,7 @@ def summary(found: Estimate) -> list[str]:
 
 def remarks(found: Estimate) -> list[tuple[str, str]]:
     """What the figures rest on, and what they leave out."""
-    lengths, price = found.lengths, found.price
+    lengths = found.lengths
     lines = [
         (
             "method",
@@ -146,14 +156,15 @@ def remarks(found: Estimate) -> list[tuple[str, str]]:
     ]
     if found.unmeasured:
         lines.append(("", f"nothing measured of {', '.join(found.unmeasured)}: the shipped length is taken, else the stand-in's own"))
-    if price is None:
-        lines.append(("price", f"no price known of {found.backbone}; give one with --prices FILE"))
-    elif max(price.input, price.output) > 0:
-        of = f"of {price.as_of}" if price.as_of else "without a date"
-        whose = "your own" if price.own else "list"
-        lines.append(
-            ("price", f"{whose} prices {of}, USD per million tokens: {price.input:g} prompt, {price.output:g} completion; nothing cached")
-        )
+    for name, price in found.prices.items():
+        of_whom = f"{name}: " if len(found.prices) > 1 else ""
+        if price is None:
+            lines.append(("price", f"no price known of {name}; give one with --prices FILE"))
+        elif max(price.input, price.output) > 0:
+            of = f"of {price.as_of}" if price.as_of else "without a date"
+            whose = "your own" if price.own else "list"
+            per = f"USD per million tokens: {price.input:g} prompt, {price.output:g} completion; nothing cached"
+            lines.append(("price", f"{of_whom}{whose} prices {of}, {per}"))
     if found.speed is not None:
         said = f"{found.speed.rate:,.0f} completion tokens a second with {found.speed.in_flight} in flight, as probed"
         hours = ", ".join(f"{span.until}: {duration(span.hours * 3600)}" for span in found.spans if span.hours is not None)
@@ -172,7 +183,7 @@ def as_values(found: Estimate) -> dict[str, Any]:
         **found._asdict(),
         "estimate": True,
         "lengths": asdict(found.lengths),
-        "price": None if found.price is None else asdict(found.price),
+        "prices": {name: None if price is None else asdict(price) for name, price in found.prices.items()},
         "speed": None if found.speed is None else found.speed._asdict(),
         "spans": [
             {
@@ -195,7 +206,8 @@ def _table(span: Span) -> Any:
     for name in ("calls", "prompt tokens", "completion", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for name, heading in _TITLES:
-        table.add_row(Text(heading, "dim"))
+        if getattr(span, name):
+            table.add_row(Text(heading, "dim"))
         for row in getattr(span, name):
             table.add_row(*_cells(row))
     table.add_row(*(Text(cell, "bold") for cell in _cells(span.total)))

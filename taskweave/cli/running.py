@@ -17,6 +17,7 @@ from taskweave.cli import output
 from taskweave.cli.app import AsJson, BaseUrl, Org, Prices, Prompts, RunName, Until
 from taskweave.cli.progress import Watch
 from taskweave.errors import BadInput
+from taskweave.records import StyleName
 
 if TYPE_CHECKING:
     from taskweave.estimating import Estimate
@@ -45,7 +46,7 @@ def named_assign(given: Assign) -> Literal["match", "model"]:
     return "model" if given is Assign.model else "match"
 
 
-def named_style(given: Style | None) -> Literal["full", "compact"] | None:
+def named_style(given: Style | None) -> StyleName | None:
     """The choice as a run takes it; None where none was made."""
     return None if given is None else "compact" if given is Style.compact else "full"
 
@@ -177,7 +178,7 @@ def run(
         interrupts.name(lambda: interrupts.found([str(place)]))
     inputs = [prompts] if prompts is not None else []
 
-    def estimated(asked: Backbone, kind: Literal["full", "compact"]) -> Estimate:
+    def estimated(asked: Backbone, kind: StyleName) -> Estimate:
         from taskweave.backbones.pricing import read_prices
         from taskweave.estimating import estimate
 
@@ -191,6 +192,7 @@ def run(
             assign=named_assign(assign),
             incidents=incidents or [],
             style=kind,
+            routing=routing,
             limit=limit,
             prices=None if prices is None else read_prices(prices),
             quarter=False,
