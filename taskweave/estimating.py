@@ -142,9 +142,16 @@ def estimate(
             unmeasured |= {one.step for one in counted} - measured.steps.keys()
             spans.append(_span(stage, calendar.boundary(stage), counted, prices, speed))
     return Estimate(
-        organization=org.resolved.name, seed=seed, backbone=backbone, style=kept_style, lengths=measured, speed=speed,
-        prices={name: price_of(name, prices) for name in dict.fromkeys([backbone, *(one.backbone for one in counted)])}, unmeasured=tuple(sorted(unmeasured)), spans=tuple(spans),
-    )  # fmt: skip
+        organization=org.resolved.name,
+        seed=seed,
+        backbone=backbone,
+        style=kept_style,
+        lengths=measured,
+        prices={name: price_of(name, prices) for name in dict.fromkeys([backbone, *(one.backbone for one in counted)])},
+        speed=speed,
+        unmeasured=tuple(sorted(unmeasured)),
+        spans=tuple(spans),
+    )
 
 
 def lengths_from(given: str | Path | None) -> Lengths:
