@@ -117,22 +117,24 @@ def estimate(
     routes = driving.routes_in(routing, org.resolved)[1]
     if price_of(backbone, prices) is not FREE:
         backbone_called(backbone, base_url=base_url or _ANYWHERE)  # refuses what is none
-    measured = lengths if lengths is not None else shipped_lengths()
-    known = replace(measured, steps={**shipped_lengths().steps, **measured.steps})
     calendar = WorkCalendar(org.resolved.calendar)
     last, first = calendar.boundary(until), calendar.boundary(QUARTER)
     stages = [QUARTER, until] if quarter and first < last else [until]
     probed = recall(backbone, base_url)
-    speed, needed = (None, None) if probed is None else (_speed(probed.rates, limit), probed.style)
+    speed = None if probed is None else _speed(probed.rates, limit)
+    asked_in: StyleName = style or (probed.style if probed is not None else "full")
+    shipped = shipped_lengths(asked_in)
+    measured = lengths or shipped
+    known = replace(measured, steps={**shipped.steps, **measured.steps})
     say(f"rehearsing {last} weeks of {org.resolved.name} with the scripted stand-in; no model is asked")
     spans: list[Span] = []
     unmeasured: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         folder, writing = driving.begin(
             org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
-            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=style or needed, look=False,
+            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=asked_in, look=False,
         )  # fmt: skip
-        population, kept_style = folder.population(), folder.config.style
+        population = folder.population()
         outcome = driving.drive(folder, writing)
         for stage in stages:
             if spans:
@@ -145,7 +147,7 @@ def estimate(
         organization=org.resolved.name,
         seed=seed,
         backbone=backbone,
-        style=kept_style,
+        style=asked_in,
         lengths=measured,
         prices={name: price_of(name, prices) for name in dict.fromkeys([backbone, *(one.backbone for one in counted)])},
         speed=speed,
@@ -154,10 +156,8 @@ def estimate(
     )
 
 
-def lengths_from(given: str | Path | None) -> Lengths:
-    """The lengths of a file, of a run (its folder, or its name under runs/), or the shipped ones where nothing is given."""
-    if given is None:
-        return shipped_lengths()
+def lengths_from(given: str | Path) -> Lengths:
+    """The lengths of a file, or of a run (its folder, or its name under runs/)."""
     path = Path(given)
     if path.is_file():
         return read_lengths(path)

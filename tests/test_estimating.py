@@ -13,6 +13,7 @@ import taskweave as tw
 from taskweave.backbones.lengths import Lengths, Planned, StepLength, read_lengths, shipped_lengths
 from taskweave.backbones.probed import Probed, keep
 from taskweave.backbones.scripted import STEPS
+from taskweave.backbones.scripted.small import QUESTIONS
 from taskweave.backbones.stretched import fitted, free_texts, stretched
 from taskweave.driving import Organization
 from taskweave.errors import BadInput, FileInvalid
@@ -68,9 +69,10 @@ def test_texts_that_are_choices_are_not_touched() -> None:
 
 # ---------------------------------------------------------------- files of lengths
 def test_the_shipped_lengths_know_every_step_and_say_on_what_they_rest() -> None:
-    lengths = shipped_lengths()
-    assert lengths.steps.keys() == STEPS.keys()
-    assert "no model was asked" in lengths.measured_on
+    assert shipped_lengths().steps.keys() == STEPS.keys()
+    assert shipped_lengths("compact").steps.keys() == QUESTIONS.keys()
+    for style in ("full", "compact"):
+        assert "no model was asked" in shipped_lengths(style).measured_on
 
 
 def test_lengths_are_written_as_they_are_read(tmp_path: Path) -> None:

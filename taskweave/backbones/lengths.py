@@ -15,6 +15,7 @@ from taskweave.errors import FileInvalid
 from taskweave.org import form
 from taskweave.org.form import Field, Reading
 from taskweave.org.yamlfile import Unreadable, compose, read_limited
+from taskweave.records import StyleName
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +127,7 @@ def read_lengths(path: Path) -> Lengths:
     )
 
 
-@lru_cache(maxsize=1)
-def shipped_lengths() -> Lengths:
-    """The lengths that come with this package: no measurement, but what the prompts ask for."""
-    return read_lengths(Path(__file__).parent / "lengths.yaml")
+@lru_cache(maxsize=2)
+def shipped_lengths(style: StyleName = "full") -> Lengths:
+    """The lengths that come with this package for a style: no measurement, but what its prompts ask for."""
+    return read_lengths(Path(__file__).parent / ("lengths.yaml" if style == "full" else "lengths_compact.yaml"))

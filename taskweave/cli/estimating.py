@@ -87,7 +87,7 @@ def estimate(
         style=named_style(style),
         routing=routing,
         limit=limit,
-        lengths=lengths_from(lengths),
+        lengths=None if lengths is None else lengths_from(lengths),
         prices=None if prices is None else read_prices(prices),
         say=output.note,
     )
