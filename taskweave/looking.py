@@ -94,12 +94,10 @@ def needs(style: StyleName, full: int) -> int:
 def unfit(known: Probed, style: StyleName, full: int) -> str:
     """Why an endpoint cannot be asked in this style, and what to set; '' where it can, or nothing certain is known."""
     need = needs(style, full)
-    if known.takes(need) is not False or (style == "compact" and known.cut is None):
-        return ""  # a weak model that overlooks the beginning of a short prompt can still be asked small questions
+    if known.takes(need) is not False or known.cut is None:
+        return ""  # a weak model may have overlooked the beginning of a prompt that it has read
     seen = "not even a short one" if not known.context else f"one of {known.context:,} tokens"
-    met = {True: "was cut without a word", False: "was refused as too long", None: "was not seen by the model from its beginning"}[
-        known.cut
-    ]
+    met = "was cut without a word" if known.cut else "was refused as too long"
     small = " Or take --style compact, whose prompts it takes whole." if style == "full" and known.takes(COMPACT_NEEDS) else ""
     return (
         f"{_where(known.backbone, known.base_url)}: the {style} style asks with prompts of up to {need:,} tokens, and one of "
