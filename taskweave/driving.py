@@ -13,8 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
-from taskweave import interrupts, telemetry
-from taskweave.backbones import lasting
+from taskweave import backbones, interrupts, telemetry
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
@@ -38,7 +37,7 @@ from taskweave.org.yamlfile import Unreadable, read_limited
 from taskweave.prompts import PromptBook
 from taskweave.records import StyleName
 from taskweave.report.status import status
-from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
+from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path, replaying
 from taskweave.runs.folder import refuse_place
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
@@ -157,7 +156,7 @@ def begin(
         organization=resolved.name,
         seed=seed,
         until=until,
-        backbone=lasting(backbone) if isinstance(backbone, str) else answering.name,
+        backbone=_lasting(backbone) if isinstance(backbone, str) else answering.name,
         backbone_given="name" if isinstance(backbone, str) else "object",
         base_url=base_url,
         limit=limit,
@@ -435,14 +434,15 @@ def routes_in(file: Path | None, org: Resolved) -> tuple[bytes | None, Routes | 
 
 def _backbone(given: str | Backbone, base_url: str | None, routes: Routes | None) -> Backbone:
     """What answers: the backbone that was given, and beside it those of the routes."""
-    from taskweave.backbones import backbone
-
     own_url = base_url
     if routes is not None and any(route.takes_a_url and route.base_url is None for route in routes.routes):
         # Then it has a meaning also where the run's own backbone has no use for it.
         own_url = base_url if isinstance(given, str) and given.partition(":")[0] == "openai" else None
-    if isinstance(given, str):
-        answering = backbone(given, base_url=own_url)
+    answering: Backbone
+    if isinstance(given, str) and given.partition(":")[0] == replaying.KIND:
+        answering = replaying.replay(given, base_url=own_url)
+    elif isinstance(given, str):
+        answering = backbones.backbone(given, base_url=own_url)
     else:
         checked_backbone(given)
         answering = given
@@ -451,6 +451,11 @@ def _backbone(given: str | Backbone, base_url: str | None, routes: Routes | None
     from taskweave.backbones.routing import Routed
 
     return Routed(answering, routes, spec=given if isinstance(given, str) else None, base_url=base_url)
+
+
+def _lasting(spec: str) -> str:
+    """The backbone as a later process, in another folder, has to name it."""
+    return replaying.lasting(spec) if spec.partition(":")[0] == replaying.KIND else backbones.lasting(spec)
 
 
 def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) -> Backbone:

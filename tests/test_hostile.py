@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import taskweave as tw
-from taskweave.backbones import backbone
 from taskweave.errors import BadInput, Refused
+from taskweave.runs.replaying import replay
 from tests.hostile import ANSWERS, REFUSALS, Hostile, Plain
 
 
@@ -89,13 +89,28 @@ def test_a_replay_of_another_request_stops_and_shows_the_nearest_one(run: tw.Run
     assert "which says '" in other.outcome.cause
 
 
-def test_only_a_run_can_be_replayed(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no such run"):
-        backbone(f"replay:{tmp_path}/none")
+@pytest.mark.parametrize(
+    ("spec", "base_url", "said"),
+    [
+        ("replay:none", None, "'none': there is no such run"),
+        ("replay:", None, "names no run"),
+        ("replay:none", "http://127.0.0.1/v1", "has no meaning for the backbone 'replay:none'"),
+    ],
+)
+def test_only_a_run_can_be_replayed(spec: str, base_url: str | None, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        replay(spec, base_url=base_url)
+
+
+def test_a_replay_goes_on_from_another_folder(run: tw.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.path.parent)
+    tw.simulate("tiny", out=tmp_path / "again", backbone=f"replay:{run.path.name}", until="week:1")
+    monkeypatch.chdir(tmp_path)
+    assert tw.Run.open("again").resume(until="week:8").digest() == run.digest()
 
 
 def test_a_replay_gives_the_answers_to_one_request_in_their_order(run: tw.Run) -> None:
-    made = backbone(f"replay:{run.path}")
+    made = replay(f"replay:{run.path}")
     from taskweave.records import Request, Sampling
 
     unknown = Request(

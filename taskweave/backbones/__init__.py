@@ -19,7 +19,7 @@ _POSSIBLE = (
 
 
 def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
-    """The backbone called `spec`: "scripted", "local", "local:FILE.gguf", "openai:MODEL" or "replay:RUN".
+    """The backbone called `spec`: "scripted", "local", "local:FILE.gguf", or "openai:MODEL".
 
     Raises BadInput naming what is possible.
     """
@@ -43,9 +43,7 @@ def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
 
         return OpenAI(model.strip(), base_url)
     if kind == "replay":
-        if base_url is not None:
-            raise BadInput(f"the base URL {base_url!r} has no meaning for the backbone {spec!r}: nothing is asked; leave it out")
-        return _replay(model.strip())
+        raise BadInput(f"the backbone {spec!r} answers a whole run, and nothing else beside it: name it with --backbone alone")
     raise BadInput(f"unknown backbone {spec!r}; possible are {_POSSIBLE}")
 
 
@@ -53,16 +51,6 @@ def lasting(spec: str) -> str:
     """The same backbone as a later process, in another folder, has to name it: a model file by its whole path."""
     kind, _, file = spec.partition(":")
     return f"local:{Path(file).expanduser().absolute()}" if kind == "local" and file else spec
-
-
-def _replay(run: str) -> Backbone:
-    from taskweave.backbones.replaying import Replay
-    from taskweave.runs import RunFolder
-
-    if not run:
-        raise BadInput("backbone 'replay' names no run; write for example 'replay:runs/company-a-1'")
-    folder = RunFolder.open(run)
-    return Replay(folder.config.segments[-1].backbone, folder.journal_path, folder.config.style)
 
 
 def _no_url(spec: str, base_url: str | None) -> None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
 from taskweave import errors, interrupts
 from taskweave.cli import output
+from taskweave.records import StyleName
 
 _USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps its click
 
@@ -97,6 +99,30 @@ def _top(
 def _as_json(asked: bool) -> bool:
     output.json_only(asked)
     return asked
+
+
+class Assign(StrEnum):
+    """Who chooses the roles of subtasks."""
+
+    match = "match"
+    model = "model"
+
+
+class Style(StrEnum):
+    """How steps are asked."""
+
+    full = "full"
+    compact = "compact"
+
+
+def named_assign(given: Assign) -> Literal["match", "model"]:
+    """The choice as a run takes it."""
+    return "model" if given is Assign.model else "match"
+
+
+def named_style(given: Style | None) -> StyleName | None:
+    """The choice as a run takes it; None where none was made."""
+    return None if given is None else "compact" if given is Style.compact else "full"
 
 
 Org = Annotated[

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, BaseUrl, Org, Prices, Prompts
+from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, Style, named_assign, named_style
 from taskweave.cli.progress import amount, dollars, duration
-from taskweave.cli.running import Assign, Style, named_assign, named_style
 from taskweave.errors import BadInput, Interrupted
 from taskweave.records import StyleName
 

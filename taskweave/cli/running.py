@@ -6,15 +6,14 @@ Entry point: `register`.  What they do is in `taskweave.driving`; here they are 
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from taskweave import interrupts
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, BaseUrl, Org, Prices, Prompts, RunName, Until
+from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, RunName, Style, Until, named_assign, named_style
 from taskweave.cli.progress import Watch
 from taskweave.errors import BadInput
 from taskweave.records import StyleName
@@ -25,30 +24,6 @@ if TYPE_CHECKING:
     from taskweave.runs import RunFolder
     from taskweave.simulation.year import Outcome
     from taskweave.telemetry import Telemetry
-
-
-class Assign(StrEnum):
-    """Who chooses the roles of subtasks."""
-
-    match = "match"
-    model = "model"
-
-
-class Style(StrEnum):
-    """How steps are asked."""
-
-    full = "full"
-    compact = "compact"
-
-
-def named_assign(given: Assign) -> Literal["match", "model"]:
-    """The choice as a run takes it."""
-    return "model" if given is Assign.model else "match"
-
-
-def named_style(given: Style | None) -> StyleName | None:
-    """The choice as a run takes it; None where none was made."""
-    return None if given is None else "compact" if given is Style.compact else "full"
 
 
 def share(text: str) -> float:

@@ -162,7 +162,7 @@ def _counted(found: Economy) -> str:
 _MEANT: Mapping[Told, str] = {
     "reported": "without what the provider reports as cached",
     "computed": f"computed, without what an earlier prompt begins with ({LEAST:,} tokens or more)",
-    _LEFT_OUT: "`taskweave status` computes it",
+    _LEFT_OUT: "the status works it out",
     "partly reported": "without what is reported as cached or, where nothing is, what an earlier prompt begins with",
 }
 

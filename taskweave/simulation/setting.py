@@ -63,15 +63,6 @@ class Full:
         return await setting.one(ctx, step, inputs, schema, parse, fallback, agent)
 
 
-def style_called(name: StyleName) -> Style:
-    """The style of that name; the one for weak models is loaded only where it is used."""
-    if name == "full":
-        return Full()
-    from taskweave.simulation.compact import Compact
-
-    return Compact()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """One segment of a run, as works see it."""

@@ -23,14 +23,14 @@ from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import Week, WorkCalendar
 from taskweave.org.delegation import Delegation
 from taskweave.pool.pool import Pool
-from taskweave.records import LEVELS, Backbone, Json
+from taskweave.records import LEVELS, Backbone, Json, StyleName
 from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
-from taskweave.simulation.setting import Setting, style_called
+from taskweave.simulation.setting import Full, Setting, Style
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
@@ -285,7 +285,7 @@ async def simulate(
         draw=segment.draw,
         routes=folder.routes(),
         tally=Tally(config.max_fallback),
-        style=style_called(config.style),
+        style=_style(config.style),
     )
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
@@ -331,6 +331,15 @@ async def simulate(
             pool.finish()
         week, digest = journal.last_week()
         return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
+
+
+def _style(name: StyleName) -> Style:
+    """The style of that name; the one for weak models is loaded only where it is used."""
+    if name == "full":
+        return Full()
+    from taskweave.simulation.compact import Compact
+
+    return Compact()
 
 
 def progress_of(year: Year, stats: EngineStats, prices: PriceList | None) -> Progress:
