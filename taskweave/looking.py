@@ -69,7 +69,8 @@ def chosen(
             return Chosen(style=picked, found=found)
         known = found.probed.beside(known)
     if known is None:
-        return Chosen(style=style or "full")
+        suits: StyleName | None = getattr(backbone, "style", None)
+        return Chosen(style=style or suits or "full")
     picked = style or _suited(known, full)
     if asks and (why := unfit(known, picked, full)):
         raise BadInput(why)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from taskweave.backbones import backbone, lasting, local
 from taskweave.backbones.local import Local, model_file, runtime
 from taskweave.backbones.openai import OpenAI
 from taskweave.backbones.scripted import Scripted
+from taskweave.driving import begin
 from taskweave.errors import BadInput, Divergence, Refused
 from taskweave.records import Completion, Request, Sampling
 from tests.simulated import WORKSHOP
@@ -113,6 +115,30 @@ def test_its_identity_has_no_path_and_its_spelling_lasts(tmp_path: Path, monkeyp
     assert (made.name, made.origin) == ("local:small.gguf", "model")
     assert lasting("local:models/small.gguf") == f"local:{tmp_path}/models/small.gguf"
     assert [lasting(spec) for spec in ("local", "scripted", "openai:m")] == ["local", "scripted", "openai:m"]
+
+
+def test_the_small_model_from_the_package_is_asked_in_small_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    package = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(local, "find_spec", lambda name: package)
+    monkeypatch.setattr("taskweave.looking.recall", lambda *place: None)
+    for spec, style in (("local", "compact"), (f"local:{tmp_path}/small.gguf", "full")):
+        folder, _ = begin(
+            tw.Organization.load("tiny"),
+            out=tmp_path / style,
+            backbone=spec,
+            seed=1,
+            until="week:1",
+            base_url=None,
+            prompts=[],
+            assign="match",
+            incidents=[],
+            limit=16,
+            patience=600.0,
+            tags={},
+        )
+        assert (folder.config.backbone, folder.config.style) == (spec, style)
+        assert folder.config.segments[0].backbone == "local:small.gguf"
 
 
 def test_its_fingerprint_is_of_the_file(tmp_path: Path) -> None:
@@ -312,17 +338,29 @@ def test_the_same_model_behind_http_answers_a_structured_call(file: Path) -> Non
     checked(json.dumps({**value, "hours": 2}))  # this server's grammar has no bounds of numbers
 
 
+SHOP = """
+name: Stall
+domain: Bread and cake
+calendar: {start: 2026-01-05, hours: 8}
+goals: {bread: {text: Sell 400 loaves, owner: Baker}}
+roles:
+  Baker: {leads: Stall}
+  Seller: {reports_to: Baker, hours: 6-8}
+workload: {utilisation: 0.4, composite_hours: 14}
+"""
+
+
 @pytest.mark.fire
-def test_a_week_of_tiny_ends_and_repeats(tmp_path: Path, file: Path) -> None:
-    pytest.importorskip("taskweave.simulation.compact", reason="the prompts of the style `full` are long for this model")
-    commands = [
-        [sys.executable, "-m", "taskweave", "run", "tiny", "--until", "week:1", "--backbone", "local", "--style", "compact", "--out", name]
-        for name in ("one", "two")
-    ]
-    for command in commands:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1200, check=False)
+def test_a_week_of_a_small_firm_ends_and_repeats(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "stall.yaml").write_text(SHOP, encoding="utf-8")
+    for name in ("one", "two"):
+        words = ["run", "stall.yaml", "--until", "week:1", "--backbone", "local", "--out", name]
+        done = subprocess.run(
+            [sys.executable, "-m", "taskweave", *words], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
+        )
         assert done.returncode == 0, done.stderr
     one, two = (tw.Run.open(tmp_path / name) for name in ("one", "two"))
     assert one.digest() == two.digest()
-    assert one.config.backbone == "local"
-    assert one.config.segments[0].backbone == f"local:{file.name}"
+    assert (one.config.backbone, one.config.style, one.config.segments[0].backbone) == ("local", "compact", f"local:{file.name}")
+    assert {row["rung"] for row in one.calls()} <= {"json_schema", "json_object", "plain"}
+    assert any(row["origin"] == "model" for row in one.results())

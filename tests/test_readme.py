@@ -22,6 +22,8 @@ SKIPPED = {
     "python3 -m venv": "installs; .ci/run types these two",
     "export OPENAI_API_KEY": "is for a model",
     "--backbone openai:": "needs a model",
+    "pip install '.[local]'": "installs; .ci/run does, and the long tests use it",
+    "--backbone local": "needs what that installs",
 }
 
 

@@ -33,7 +33,7 @@ def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
         _no_url(spec, base_url)
         from taskweave.backbones.local import Local, model_file
 
-        return Local(model_file(spec))
+        return Local(model_file(spec), style=None if model else "compact")  # the packaged one is small
     if kind == "openai":
         if not model.strip():
             raise BadInput(f"backbone {spec!r} names no model; write for example 'openai:gpt-4o-mini'")

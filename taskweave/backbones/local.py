@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave.errors import BadInput, Refused, Transient
-from taskweave.records import Completion, Json, Request
+from taskweave.records import Completion, Json, Request, StyleName
 
 if TYPE_CHECKING:
     from xllamacpp import Server
@@ -84,14 +84,19 @@ def runtime() -> ModuleType:
 
 
 class Local:
-    """A backbone in this process.  `context` is in tokens; `threads` are as many as there are processor cores, where not given."""
+    """A backbone in this process.
+
+    `context` is in tokens; `threads` are as many as there are processor cores, where not given; `style` is what suits the model, where
+    that is known.
+    """
 
     origin: Literal["model", "scripted"] = "model"
     most_at_once = 1  # the gateway keeps the queue, so that waiting is no part of a call
 
-    def __init__(self, file: Path, *, context: int = CONTEXT, threads: int | None = None) -> None:
+    def __init__(self, file: Path, *, context: int = CONTEXT, threads: int | None = None, style: StyleName | None = None) -> None:
         self.file = file.absolute()
         self.name = f"local:{file.name}"
+        self.style = style
         self._context = context
         self._threads = threads or _cores()
         self._server: Server | None = None
