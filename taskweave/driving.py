@@ -147,7 +147,7 @@ def begin(
     place = out if out is not None else default_path(resolved.slug, seed)
     refuse_place(place)  # before anything is paid
     own_prices = _price_file(prices)
-    if agree is not None:
+    if agree is not None and not _replays(backbone):
         agree(answering, style or "full")
     asked_in, before = _asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
     laid = prompt_folders(prompts, asked_in)
@@ -194,16 +194,27 @@ def _asked_in(
 ) -> tuple[StyleName, Callable[[Journal], None] | None]:
     """How the steps of a new run are asked, and what writes down what was asked to find that out.
 
-    As was told; else as the run that is replayed was asked, as suits what is known of an endpoint, or whole.
+    As was told; else as the run that is replayed was asked, as the weakest of the endpoints needs it, or whole.
     """
-    if not isinstance(backbone, str) or backbone.partition(":")[0] not in ("openai", "local"):
-        recorded: StyleName | None = getattr(answering, "style", None)
+    members: dict[str, Backbone] = dict(getattr(answering, "members", {answering.name: answering}))
+    if not isinstance(backbone, str):
+        members.pop(answering.name)
+    endpoints = (
+        {} if _replays(backbone) else {id(one): one for one in members.values() if one.name.partition(":")[0] in ("openai", "local")}
+    )
+    if not endpoints:
+        recorded: StyleName | None = getattr(members.get(answering.name), "style", None)
         return given or recorded or "full", None
-    from taskweave.looking import chosen
+    from taskweave.looking import chosen, write_all
 
     whole = PromptBook.load(*prompt_folders(prompts, "full"))
-    picked = chosen(answering, base_url=base_url, prompts=whole, style=given, allowed=look, say=say)
-    return picked.style, picked.journal
+    picked = [
+        chosen(one, base_url=base_url if one.name == answering.name else getattr(one, "base_url", None), prompts=whole, style=given,
+               allowed=look, say=say)
+        for one in endpoints.values()
+    ]  # fmt: skip
+    style: StyleName = "compact" if any(one.style == "compact" for one in picked) else "full"
+    return style, lambda journal: write_all(picked, journal)
 
 
 def resume(
@@ -439,10 +450,8 @@ def _backbone(given: str | Backbone, base_url: str | None, routes: Routes | None
         # Then it has a meaning also where the run's own backbone has no use for it.
         own_url = base_url if isinstance(given, str) and given.partition(":")[0] == "openai" else None
     answering: Backbone
-    if isinstance(given, str) and given.partition(":")[0] == replaying.KIND:
-        answering = replaying.replay(given, base_url=own_url)
-    elif isinstance(given, str):
-        answering = backbones.backbone(given, base_url=own_url)
+    if isinstance(given, str):
+        answering = replaying.replay(given, base_url=own_url) if _replays(given) else backbones.backbone(given, base_url=own_url)
     else:
         checked_backbone(given)
         answering = given
@@ -453,9 +462,14 @@ def _backbone(given: str | Backbone, base_url: str | None, routes: Routes | None
     return Routed(answering, routes, spec=given if isinstance(given, str) else None, base_url=base_url)
 
 
+def _replays(backbone: str | Backbone) -> bool:
+    """Whether nobody is asked, since another run's answers are taken."""
+    return isinstance(backbone, str) and backbone.partition(":")[0] == replaying.KIND
+
+
 def _lasting(spec: str) -> str:
     """The backbone as a later process, in another folder, has to name it."""
-    return replaying.lasting(spec) if spec.partition(":")[0] == replaying.KIND else backbones.lasting(spec)
+    return replaying.lasting(spec) if _replays(spec) else backbones.lasting(spec)
 
 
 def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) -> Backbone:

@@ -22,7 +22,7 @@ from taskweave.backbones.probed import recall
 from taskweave.backbones.stretched import Stretched
 from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
-from taskweave.exports.lengths import measure, planned_share
+from taskweave.exports.lengths import measure, planned_share, prompts_mark
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.pool.pool import Pool
@@ -181,10 +181,15 @@ class _Counted(NamedTuple):
 def _counted(folder: RunFolder, population: Population, lengths: Lengths, backbone: str, routes: Routes | None) -> Iterator[_Counted]:
     """Each question of a rehearsal, in the tokens that its backbone reported, and which backbone it would go to.
 
-    Where less was planned than the stand-in plans, or more, there is that much less or more to execute.
+    Where a run like it was measured, its prompts took what they took there; and where less was planned there than the stand-in plans, or
+    more, there is that much less or more to execute.
     """
+    like = lengths.planned is not None and (lengths.planned.organization, lengths.planned.prompts) == (
+        folder.config.organization,
+        prompts_mark(folder.prompts()),
+    )
     with Pool.open(folder.run_db_path) as pool:
-        amount = _amount(pool, folder.config.organization, lengths.planned)
+        amount = _amount(pool, lengths.planned if like else None)
         agents = {row["id"]: row["assignee"] for row in pool.rows("subtasks")}
         agents |= {row["id"]: row["agent"] for row in pool.rows("results")}
     with JournalReader(folder.journal_path) as journal:
@@ -203,14 +208,14 @@ def _counted(folder: RunFolder, population: Population, lengths: Lengths, backbo
                 role=actor.role,
                 backbone=routed or backbone,
                 calls=calls,
-                prompt=one.prompt_tokens * calls,
+                prompt=(length.prompt if like and length is not None and length.prompt else one.prompt_tokens) * calls,
                 completion=one.completion_tokens * (again * amount if one.prompt == WEEK_PLAN else calls),
             )
 
 
-def _amount(pool: Pool, organization: str, planned: Planned | None) -> float:
-    """How much the measured run planned to how much the stand-in does, in the same weeks; 1 where another organization was measured."""
-    if planned is None or planned.organization != organization:
+def _amount(pool: Pool, planned: Planned | None) -> float:
+    """How much the measured run planned to how much the stand-in does, in the same weeks; 1 where none like it was measured."""
+    if planned is None:
         return 1.0
     rehearsed = planned_share(pool, min(planned.weeks, max(pool.weeks(), default=0)))
     return 1.0 if rehearsed is None else planned.share / rehearsed

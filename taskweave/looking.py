@@ -7,7 +7,7 @@ What cannot work is refused before anything is made.  Trouble that the run itsel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -34,11 +34,6 @@ class Chosen:
 
     style: StyleName
     found: Found | None = None
-
-    def journal(self, journal: Journal) -> None:
-        """Write down what was asked before the run, so that no call is missing from its books."""
-        if self.found is not None and self.found.sent:
-            _write(self.found, journal)
 
 
 def chosen(
@@ -68,9 +63,9 @@ def chosen(
             say(f"The look ended early: {found.trouble.rstrip('.')}. The run begins all the same, in the {picked} style.")
             return Chosen(style=picked, found=found)
         known = found.probed.beside(known)
+    style = style or getattr(backbone, "style", None)  # one that knows itself needs no finding out
     if known is None:
-        suits: StyleName | None = getattr(backbone, "style", None)
-        return Chosen(style=style or suits or "full")
+        return Chosen(style=style or "full")
     picked = style or _suited(known, full)
     if asks and (why := unfit(known, picked, full)):
         raise BadInput(why)
@@ -158,16 +153,18 @@ def run_apart(work: Callable[[], Coroutine[None, None, Found]]) -> Found:
         return threads.submit(lambda: asyncio.run(work())).result()
 
 
-def _write(found: Found, journal: Journal) -> None:
+def write_all(looks: Iterable[Chosen], journal: Journal) -> None:
+    """Write down what was asked before the run, so that no call is missing from its books."""
+    sent = [one for look in looks if look.found is not None for one in look.found.sent]
     asks = []
-    for ordinal, one in enumerate(found.sent, 1):
+    for ordinal, one in enumerate(sent, 1):
         texts = one.request.text_digests()
         key = outcome_key(SITE, ordinal, 0, COMPLETE, one.request.logical(texts))
         ask = Ask(key, SITE, ordinal, 0, COMPLETE, request=one.request, texts=texts, estimate=reserve(one.request))
         asks.append(ask)
     landed: list[Landed] = []
     ended: list[Ended] = []
-    for ask, one, attempt in zip(asks, found.sent, journal.begin(asks), strict=True):
+    for ask, one, attempt in zip(asks, sent, journal.begin(asks), strict=True):
         if one.completion is not None:
             landed.append(Landed(ask, journaled(one.request, one.completion, one.seconds), attempt))
         elif one.how != "late":  # that may have been answered and billed: its attempt stays without an end, which counts as lost

@@ -57,6 +57,7 @@ class Mark:
 
 
 BY_CODE = Mark("fallback", "fallback")
+BY_CODE_SAID = "was filled by code"  # in the note of each thing that a backbone did not give
 
 
 def worst(first: Quality, second: Quality) -> Quality:

@@ -4,7 +4,8 @@
 
 `window` tokens (UTF-8 bytes / 4) of a prompt are read; of a longer one the front is dropped without a word, or with `honest` it is
 refused.  `forms` are the structured answers that it knows; `usage`, `seeds` and `listing` whether it has these.  `obedient=False`
-is a model that answers in prose whatever form was asked for, `repeating=False` one that never repeats a code word.
+is a model that answers in prose whatever form was asked for, `keeping=False` a server that takes a schema and does not keep to it,
+`repeating=False` a model that never repeats a code word.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from tests.loopback import Loopback
 
 FITS = {"fits": "yes", "boxes": 14, "reason": "there is room for twenty"}
+BY_SCHEMA = {"counted_by": "dock-7"}
 
 
 class Endpoint(Loopback):
@@ -32,12 +34,14 @@ class Endpoint(Loopback):
         usage: bool = True,
         seeds: bool = True,
         obedient: bool = True,
+        keeping: bool = True,
         repeating: bool = True,
         faults: Iterable[int | str | None] = (),
     ) -> None:
         super().__init__(faults=faults)
         self.window, self.honest, self.forms = window, honest, forms
         self.usage, self.seeds, self.obedient, self.repeating = usage, seeds, obedient, repeating
+        self.keeping = keeping
         self._draws = itertools.count()
 
     def enter(self, request: dict[str, Any], key: str) -> int | str | None:
@@ -64,7 +68,8 @@ class Endpoint(Loopback):
     def _said(self, request: dict[str, Any], body: dict[str, Any], otherwise: str) -> str:
         prompt = request["messages"][-1]["content"]
         if "one JSON object" in prompt and "boxes" in prompt:
-            return json.dumps(FITS) if self.obedient else "Yes, they fit."
+            kept = self.keeping and request.get("response_format", {}).get("type") == "json_schema"
+            return json.dumps(FITS | (BY_SCHEMA if kept else {})) if self.obedient else "Yes, they fit."
         if "response_format" in request:
             return otherwise if self.obedient else "I would rather not."
         word = re.search(r"The code word is (\S+)\.", prompt)

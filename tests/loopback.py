@@ -6,7 +6,7 @@ The answer is a valid instance of the schema, drawn from a hash of the messages:
 usage (with cached tokens for a prefix it has seen), counts what is in flight and its peak, and keeps every request.  `faults` are
 met in order, one a request, before it answers well: an HTTP status, or "quota", "key", "overflow", "garbage" (200 and no JSON),
 "html" (200, no JSON type), "empty" (no choices), "null" (no content), "refusal", "truncated", "prose" (JSON in a fence, with talk),
-"nonsense" (no JSON in it), "drop" (the connection is closed), "hang" (no answer while the server lives).
+"nonsense" (no JSON in it), "drop" (the connection is closed), "hang" (no answer while the server lives); bytes are the body of an HTTP 400.
 `python tests/loopback.py --latency 0.02` serves until it is interrupted and prints its address.
 """
 
@@ -62,7 +62,7 @@ class Loopback:
     """The server, running while the context is open."""
 
     def __init__(
-        self, *, latency: float = 0.0, faults: Iterable[int | str | None] = (), retry_after: str | None = None, port: int = 0
+        self, *, latency: float = 0.0, faults: Iterable[int | str | bytes | None] = (), retry_after: str | None = None, port: int = 0
     ) -> None:
         self.latency, self.faults, self.retry_after = latency, list(faults), retry_after
         self.requests: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ class Loopback:
         self._server.shutdown()
         self._server.server_close()
 
-    def enter(self, request: dict[str, Any], key: str) -> int | str | None:
+    def enter(self, request: dict[str, Any], key: str) -> int | str | bytes | None:
         """Count a request in, and the fault it is to meet."""
         with self._lock:
             self.requests.append(request)
@@ -100,13 +100,13 @@ class Loopback:
         with self._lock:
             self.in_flight -= 1
 
-    def wait(self, fault: int | str | None) -> None:
+    def wait(self, fault: int | str | bytes | None) -> None:
         if fault == "hang":
             self._closing.wait()
         elif self.latency:
             time.sleep(self.latency)
 
-    def completion(self, request: dict[str, Any], fault: int | str | None) -> dict[str, Any]:
+    def completion(self, request: dict[str, Any], fault: int | str | bytes | None) -> dict[str, Any]:
         """The body of a chat completion."""
         prompt = "\n".join(m["content"] for m in request["messages"])
         schema = request.get("response_format", {}).get("json_schema", {}).get("schema")
@@ -184,9 +184,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.loopback.leave()  # before the answer leaves: its reader may send the next request at once
         self._answer(body, key, fault)
 
-    def _answer(self, body: dict[str, Any], key: str, fault: int | str | None) -> None:
+    def _answer(self, body: dict[str, Any], key: str, fault: int | str | bytes | None) -> None:
         if fault in ("drop", "hang"):
             self.close_connection = True
+        elif isinstance(fault, bytes):
+            self._send_bytes(400, fault, "application/json" if fault.startswith(b"{") else "text/plain")
         elif isinstance(fault, int):
             self._send(fault, {"error": {"message": f"trouble {fault}", "type": "test", "code": None}})
         elif fault in ERRORS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -361,3 +361,25 @@ def test_an_example_given_back_is_no_answer_and_its_title_is_replaced(tmp_path: 
     assert partials
     assert {result["quality"] for result in partials} == {"repaired"}
     assert title not in {result["title"] for result in partials}
+
+
+def test_each_item_is_marked_for_its_own_text_and_a_decision_of_code_changes_none(tmp_path: Path) -> None:
+    spoilt: list[str] = []
+
+    def stub(prompt: str) -> Callable[[Request], Any]:
+        def answered(request: Request) -> Any:
+            bad = prompt == "decompose_after" or request.inputs["number"] == 2
+            spoilt.append(prompt)
+            return "nonsense" if bad else Scripted().answer(request)
+
+        return answered
+
+    run = simulated(
+        tmp_path / "run", until="week:1", style="compact", stubs={name: stub(name) for name in ("decompose", "decompose_after")}
+    )
+    assert set(spoilt) == {"decompose", "decompose_after"}
+    marks = {(subtask["id"].rpartition("/s")[2], subtask["quality"], subtask["origin"]) for subtask in run.subtasks()}
+    assert {mark for mark in marks if mark[0] == "2"} == {("2", "fallback", "fallback")}
+    assert {quality for number, quality, _ in marks if number != "2"} <= {"ok", "repaired"}
+    fallen = {call["prompt"] for call in run.calls() if call["fallback"]}
+    assert fallen == {"decompose", "decompose_after"}, "that code decided is counted all the same"

@@ -162,3 +162,29 @@ def test_an_overflow_in_words_alone_is_an_outcome(monkeypatch: pytest.MonkeyPatc
 def test_a_refusal_that_names_nothing_stops_in_the_providers_words() -> None:
     with Loopback(faults=[400]) as server, pytest.raises(Refused, match="said 400: trouble 400"):
         asked(server)
+
+
+@pytest.mark.parametrize(
+    ("body", "gone"),
+    [
+        (b'{"error": "response_format is not supported"}', "response_format"),
+        (b"temperature is not supported by this model", "temperature"),
+        (b'{"detail": "Unknown field: seed"}', "seed"),
+        (b'{"error": {"message": "System role not supported"}}', "system"),
+    ],
+)
+def test_a_refusal_is_understood_in_whatever_body_it_comes(body: bytes, gone: str) -> None:
+    with Loopback(faults=[body]) as server:
+        (got,) = asked(server)
+    assert got.text
+    first, second = server.requests
+    if gone == "system":
+        assert second["messages"][0]["role"] == "user"
+    else:
+        assert second.get(gone) != first[gone]
+
+
+def test_words_of_a_prompt_too_long_are_understood_in_whatever_body_they_come() -> None:
+    with Loopback(faults=[b'{"error": "prompt is too long"}']) as server:
+        (got,) = asked(server)
+    assert got.finish == "overflow"

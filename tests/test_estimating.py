@@ -18,6 +18,8 @@ from taskweave.backbones.stretched import fitted, free_texts, stretched
 from taskweave.driving import Organization
 from taskweave.errors import BadInput, FileInvalid
 from taskweave.estimating import Row, Span, estimate, lengths_from
+from taskweave.exports.lengths import prompts_mark
+from taskweave.prompts import PromptBook
 from taskweave.records import tokens
 from tests import loopback
 from tests.loopback import Loopback
@@ -77,7 +79,7 @@ def test_the_shipped_lengths_know_every_step_and_say_on_what_they_rest() -> None
 
 def test_lengths_are_written_as_they_are_read(tmp_path: Path) -> None:
     steps = {"execute": StepLength(completion=210.5, text=200, again=1.25), "decompose": StepLength(completion=300, items=3.5)}
-    planned = Planned(organization="Äpfel & Co", weeks=8, share=0.625)
+    planned = Planned(organization="Äpfel & Co", weeks=8, share=0.625, prompts="p0123")
     lengths = Lengths(as_of="2026-01-31", measured_on='a run: "pilot"', prompt_factor=0.91, steps=steps, planned=planned)
     file = tmp_path / "lengths.yaml"
     file.write_text(lengths.text(), encoding="utf-8")
@@ -172,9 +174,10 @@ def test_where_less_was_planned_than_the_stand_in_plans_less_is_executed() -> No
         (span,) = estimate(Organization(WORKSHOP), backbone=MODEL, until="week:3", lengths=lengths).spans
         return {row.name: row for row in span.levels}
 
-    whole = counted()
-    half = counted(planned=Planned(organization="Workshop", weeks=3, share=0.3))
-    other = counted(planned=Planned(organization="Another", weeks=3, share=0.3))
+    whole, mark = counted(), prompts_mark(PromptBook.load())
+    half = counted(planned=Planned(organization="Workshop", weeks=3, share=0.3, prompts=mark))
+    other = counted(planned=Planned(organization="Another", weeks=3, share=0.3, prompts=mark))
+    assert counted(planned=Planned(organization="Workshop", weeks=3, share=0.3, prompts="p0")) == whole, "asked with other prompts"
     assert 0.3 < half["execution"].calls / whole["execution"].calls < 0.6
     assert half["week"].calls == whole["week"].calls
     assert other == whole

@@ -133,3 +133,19 @@ def test_a_look_that_nobody_waited_for_counts_as_lost(monkeypatch: pytest.Monkey
         status = json.loads(type_in("status", "r", "--json").stdout)
         assert status["calls"] + status["lost"] == len(server.requests) - 2, "two forms were refused, once: what is no answer is no call"
         assert status["lost"] == 1
+
+
+def test_every_endpoint_that_the_routes_lead_to_is_looked_at() -> None:
+    with Endpoint() as good, Endpoint(window=2_048) as short:
+        Path("routing.yaml").write_text(f"routes: [{{step: execute, backbone: 'openai:other', base_url: '{short.url}'}}]", encoding="utf-8")
+        routed = ("--routing", "routing.yaml", "--out", "r")
+        said = refused(*run(good, "--style", "full", *routed))
+        assert "openai:other at" in said
+        assert "was cut without a word" in said
+        assert not Path("r").exists()
+        done = type_in(*run(good, *routed))
+        assert done.exit_code == 0, done.output
+        assert RunFolder.open("r").config.style == "compact", "as the weakest needs it"
+        scripted = type_in("run", "tiny", "--until", "week:1", "--style", "full", "--routing", "routing.yaml", "--out", "s")
+        assert scripted.exit_code == 2
+        assert "openai:other at" in scripted.output

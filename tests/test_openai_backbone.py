@@ -256,6 +256,7 @@ def test_no_test_reaches_beyond_loopback() -> None:
         ("openai:", None, "names no model"),
         ("openai", None, "names no model"),
         ("openai:m", "127.0.0.1:8000", "base URL '127.0.0.1:8000' is not one"),
+        ("openai:m", "http://me:secret@127.0.0.1/v1", "the base URL of '127.0.0.1/v1' holds a user or a password"),
         ("scripted", "http://127.0.0.1/v1", "has no meaning for the backbone 'scripted'"),
     ],
 )

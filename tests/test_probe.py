@@ -71,6 +71,13 @@ def test_an_endpoint_that_knows_plain_chat_only_is_named() -> None:
     assert "plain chat only" in said
 
 
+def test_an_endpoint_that_takes_a_schema_and_does_not_keep_to_it_is_named() -> None:
+    with Endpoint(keeping=False) as server:
+        found = probe(server)
+    assert (found["rung"], found["structured"], found["style"]) == ("plain", True, "compact")
+    assert "json_schema is taken and then not held to" in found["notes"]["rung"]
+
+
 def test_an_endpoint_that_knows_no_schemas_holds_the_next_form() -> None:
     with Endpoint(forms=("json_object",)) as server:
         found = probe(server)

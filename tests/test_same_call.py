@@ -11,9 +11,11 @@ import sys
 from typing import Any
 
 import openai
+import pytest
 
 from taskweave.backbones.openai import OpenAI
 from taskweave.backbones.structured import Answered, ask
+from taskweave.errors import Transient
 from taskweave.prompts import PromptBook
 from taskweave.records import Completion, Request
 from taskweave.simulation import answers
@@ -21,6 +23,7 @@ from tests.hostile import Plain
 from tests.samples import INPUTS
 
 REQUEST = PromptBook.load().request("diagnose", INPUTS["diagnose"], schema=answers.diagnosis(), backbone="openai:any")
+KEY = "sk-test-0123456789abcdef"
 SAID = {"summary": "Two of three are done.", "deviations": ["The audit slipped."], "blockers": []}
 
 
@@ -72,6 +75,61 @@ def test_over_a_mocked_transport() -> None:
         "type": "json_schema",
         "json_schema": {"name": "diagnose", "strict": True, "schema": answers.diagnosis()},
     }
+
+
+def mocked(body: Any) -> OpenAI:
+    """A backbone to which everything is answered with this body."""
+    return OpenAI("any", "http://127.0.0.1:1/v1", api_key=KEY, transport=HTTP.MockTransport(lambda _: HTTP.Response(200, json=body)))
+
+
+def chat(content: Any, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    return {"id": "1", "object": "chat.completion", "created": 0, "model": "any", "choices": [choice]} | more
+
+
+def completed(body: Any) -> Completion:
+    async def work() -> Completion:
+        backbone = mocked(body)
+        try:
+            return await backbone.complete(REQUEST)
+        finally:
+            await backbone.close()
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("choices", [[7], {"0": {}}, [], None, "yes", [{"message": "hello"}], [{"message": None}], [[]]])
+def test_choices_that_are_none_are_no_completion(choices: Any) -> None:
+    with pytest.raises(Transient, match="no chat completion"):
+        completed(chat("x", choices=choices))
+
+
+@pytest.mark.parametrize("count", [10**30, -1, "7", None, [1], True])
+def test_a_count_of_tokens_that_is_none_is_not_believed(count: Any) -> None:
+    got = completed(chat("x", usage={"prompt_tokens": count, "completion_tokens": 3, "prompt_tokens_details": 7}))
+    assert (got.prompt_tokens, got.cached_tokens) == (None, None)
+
+
+def test_a_key_that_an_endpoint_gives_back_goes_no_further() -> None:
+    got = completed(chat(f"The key is {KEY}.", model=f"m-{KEY}", system_fingerprint=KEY))
+    assert (got.text, got.model, got.fingerprint) == ("The key is ….", "m-…", "…")
+
+
+def test_an_answer_far_beyond_its_limit_is_cut_off() -> None:
+    got = completed(chat("word " * 100_000))
+    assert got.finish == "length"
+    assert len(got.text or "") == 64 * REQUEST.sampling.max_tokens
+
+
+@pytest.mark.parametrize("text", ['{"é": ' * 900 + "1" + "}" * 900, '{"summary": "ü", "more": ' + "[" * 500 + "]" * 500 + "}"])
+def test_an_answer_that_is_nested_too_deep_is_no_answer(text: str) -> None:
+    got = answered(mocked(chat(text)))
+    assert got.quality == "fallback"
+
+
+def test_what_steers_a_terminal_is_no_part_of_a_value() -> None:
+    said = {"summary": "red \x1b[31malarm\x07", "deviations": [], "blockers": []}
+    assert answered(mocked(chat(json.dumps(said)))).value.summary == "red [31malarm"
 
 
 def test_over_a_server_that_knows_only_plain_chat() -> None:

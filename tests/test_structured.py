@@ -208,8 +208,8 @@ def test_no_beginning_of_an_answer_passes_for_the_whole(length: int) -> None:
 
 @given(st.dictionaries(st.text(), st.text() | st.lists(st.text()) | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_what_is_json_is_read_as_it_is(value: dict[str, Any]) -> None:
-    if "\\u0000" in (text := json.dumps(value)) or "\\ud" in text:
-        return
+    if re.search(r"\\u(?:00[01789]|d[89a-f])", text := json.dumps(value)) or "\x7f" in text:
+        return  # what no text may hold
     assert values(Completion(text=f"```json\n{text}\n```"), 50) == [(value, "")]
 
 

@@ -39,6 +39,9 @@ def backbone(spec: str, *, base_url: str | None = None) -> Backbone:
             raise BadInput(f"backbone {spec!r} names no model; write for example 'openai:gpt-4o-mini'")
         if base_url is not None and not _is_url(base_url):
             raise BadInput(f"base URL {base_url!r} is not one; write for example 'http://127.0.0.1:8000/v1'")
+        if base_url is not None and "@" in urlsplit(base_url).netloc:
+            place = base_url.rpartition("@")[2]
+            raise BadInput(f"the base URL of {place!r} holds a user or a password, and a run keeps its URL: give the key as OPENAI_API_KEY")
         from taskweave.backbones.openai import OpenAI
 
         return OpenAI(model.strip(), base_url)

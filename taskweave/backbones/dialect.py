@@ -45,6 +45,7 @@ class Wire:
     body: dict[str, Any]
     rung: str
     omitted: tuple[str, ...]
+    limit: int  # tokens that the answer may have
 
 
 def too_long(words: str) -> bool:
@@ -82,7 +83,7 @@ class Dialect:
         omitted: list[str] = [name for name in ("temperature", "seed") if name in self._without]
         if self._limit_name is None or (self._limit is not None and self._limit < request.sampling.max_tokens):
             omitted.append("max_tokens")
-        return Wire(body=body, rung=rung, omitted=tuple(omitted))
+        return Wire(body=body, rung=rung, omitted=tuple(omitted), limit=request.sampling.max_tokens)
 
     def learn(self, trouble: Trouble, body: Mapping[str, Any]) -> bool:
         """Leave out what the endpoint refuses of this body; False where the words name nothing of it.

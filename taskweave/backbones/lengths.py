@@ -33,18 +33,21 @@ class StepLength:
     items: float | None = None
     again: float = 1.0
     prompt_factor: float | None = None
+    prompt: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Planned:
     """How much an organization planned in its first `weeks`: hours of its composite tasks to the hours that its people had.
 
-    What waits long is done late, and the less is planned anew: how much that is depends on the backbone's answers.
+    What waits long is done late, and the less is planned anew: how much that is depends on the backbone's answers.  `prompts` marks the
+    prompts that it was asked with.
     """
 
     organization: str
     weeks: int
     share: float
+    prompts: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +55,7 @@ class Lengths:
     """Lengths by step.  `prompt_factor` is a provider's tokens of a prompt to one of UTF-8 bytes / 4, schema included; where
     questions were asked again, also what that adds to a prompt.
 
-    `planned` is regarded when the same organization is estimated.
+    `planned`, and what a step's prompts took (`prompt`), are regarded when the same organization is estimated with the same prompts.
     """
 
     as_of: str
@@ -70,7 +73,9 @@ class Lengths:
         ]
         if (planned := self.planned) is not None:
             name = json.dumps(planned.organization, ensure_ascii=False)
-            lines.append(f"planned: {{organization: {name}, weeks: {planned.weeks}, share: {planned.share:.4g}}}")
+            lines.append(
+                f"planned: {{organization: {name}, weeks: {planned.weeks}, share: {planned.share:.4g}, prompts: {planned.prompts}}}"
+            )
         lines += ["steps:", *(f"  {json.dumps(name, ensure_ascii=False)}: {{{_inline(one)}}}" for name, one in self.steps.items())]
         return "\n".join(lines) + "\n"
 
@@ -89,6 +94,7 @@ _STEP = form.record(
         "items": Field(form.number(more_than=0, most=10_000), "how many items the list of such an answer holds"),
         "again": Field(form.number(least=1, most=10), "calls a question"),
         "prompt_factor": Field(_FACTOR, "the step's own prompt_factor"),
+        "prompt": Field(_TOKENS, "mean tokens of a prompt, as the provider counts"),
     }
 )
 _PLANNED = form.record(
@@ -96,6 +102,7 @@ _PLANNED = form.record(
         "organization": Field(form.NAME, "the organization's name", required=True),
         "weeks": Field(form.integer(1, 60), "how many weeks", required=True),
         "share": Field(form.number(more_than=0, most=10), "planned hours to hours that people had", required=True),
+        "prompts": Field(form.NAME, "a mark of the prompts", required=True),
     }
 )
 _FILE = form.record(

@@ -37,6 +37,8 @@ _OUTCOMES = {
     "content_filter": "content_filter",
     "content_policy_violation": "content_filter",
 }
+MOST_TOKENS = 10**9  # of one call: a greater count is none
+BYTES_A_TOKEN = 64  # more than any tokenizer puts into one
 _CUT_OFF = ("max_tokens", "max_output_tokens", "token_limit")  # other words for finish_reason "length"
 
 
@@ -144,20 +146,25 @@ class OpenAI:
 
     def _completion(self, answer: ChatCompletion, wire: Wire) -> Completion:
         choices = getattr(answer, "choices", None)  # an endpoint that answers 200 with something else gives whatever it gave
-        if not choices or getattr(choices[0], "message", None) is None:
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = getattr(choice, "message", None)
+        if message is None or isinstance(message, str | list | dict):
             raise Transient(f"{self._host()} answered with no chat completion: {self._words(answer)}")
-        message, usage = choices[0].message, answer.usage
+        usage = getattr(answer, "usage", None)
         details = getattr(usage, "prompt_tokens_details", None)
-        finish = _name(choices[0].finish_reason) or "stop"
+        finish = _name(getattr(choice, "finish_reason", None)) or "stop"
+        text, most = self._told(getattr(message, "content", None)), BYTES_A_TOKEN * wire.limit
+        if text is not None and len(text) > most:  # it has not kept to the limit: what there is of it is a part
+            text, finish = text[:most], "length"
         return Completion(
-            text=_whole(message.content),
+            text=text,
             finish="length" if finish.lower() in _CUT_OFF else finish,
-            refusal=_whole(getattr(message, "refusal", None)) or None,
+            refusal=self._told(getattr(message, "refusal", None)) or None,
             prompt_tokens=_count(getattr(usage, "prompt_tokens", None)),
             completion_tokens=_count(getattr(usage, "completion_tokens", None)),
             cached_tokens=_count(getattr(details, "cached_tokens", None)),
-            model=_name(answer.model),
-            fingerprint=_name(answer.system_fingerprint),
+            model=self._told(_name(getattr(answer, "model", None))),
+            fingerprint=self._told(_name(getattr(answer, "system_fingerprint", None))),
             rung=wire.rung,
             omitted=wire.omitted,
         )
@@ -166,7 +173,7 @@ class OpenAI:
         """What an HTTP error means: an outcome of this request, a refusal of its form, else Transient or Refused is raised."""
         status, body = trouble.status_code, trouble.body if isinstance(trouble.body, dict) else {}
         code, kind = str(body.get("code") or ""), str(body.get("type") or "")
-        words = str(body.get("message") or body.get("detail") or trouble.message)
+        words = str(body.get("message") or body.get("detail") or body.get("error") or trouble.response.text.strip() or trouble.message)
         if 400 <= status < 500:
             outcome = _OUTCOMES.get(code) or _OUTCOMES.get(kind) or ("overflow" if status in (400, 413, 422) and too_long(words) else None)
             if outcome is not None:
@@ -186,6 +193,11 @@ class OpenAI:
 
     def _host(self) -> str:
         return self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+
+    def _told(self, text: Json) -> str | None:
+        """An answer's text without half characters, and without the key where the endpoint gives that back."""
+        told = _whole(text)
+        return told.replace(self._key, "…") if told is not None and self._key else told
 
     def _words(self, what: object) -> str:
         """The provider's words in one line, without the key."""
@@ -226,7 +238,7 @@ def _whole(text: Json) -> str | None:
 
 def _count(number: Json) -> int | None:
     """A number of tokens, None for what is none."""
-    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+    return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= MOST_TOKENS else None
 
 
 def _name(text: Json) -> str | None:

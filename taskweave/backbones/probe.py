@@ -276,6 +276,9 @@ class _Asking:
             self._structured = good if self._structured is None else self._structured
             if good:
                 self._rung = next((one for one in _RUNGS if one == form), None)
+                if form == RUNGS[0] and not _held(completion):
+                    self._rung = "plain"
+                    self.say("rung", f"{form} is taken and then not held to: what the schema alone asks for was not in the answer")
                 return
             self.say("rung", f"asked as {form}, the answer was {_shown(completion)}")
             if form == RUNGS[-1]:
@@ -365,6 +368,12 @@ def _fits(completion: Completion) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _held(completion: Completion) -> bool:
+    """Whether an answer has what only the schema asks for, and no word of the question."""
+    value = values(completion, _REPEATED)[0].value
+    return all(value.get(name) in part["enum"] for name, part in _texts()["schema"]["properties"].items() if name not in _Fit.model_fields)
 
 
 def _shown(completion: Completion) -> str:

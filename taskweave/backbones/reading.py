@@ -1,7 +1,7 @@
 """From an answer's text to the JSON values in it: `values(completion, max_tokens)`, the last first.
 
-Thinking, fences and prose around them are passed over; half characters and NUL are taken out.  Raises Unusable for a refusal, an empty
-answer, and one that was cut off: whatever that still holds would be a silently shorter list.  It knows no schema and no step.
+Thinking, fences and prose around them are passed over; half characters and control characters are taken out.  Raises Unusable for a
+refusal, an empty answer, and one that was cut off: whatever that still holds would be a silently shorter list.  It knows no schema.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import NamedTuple, NoReturn
 
 from taskweave.records import Completion, Json
 
-_UNPAIRED = re.compile("[\ud800-\udfff\x00]")
+# Half characters, NUL and what steers a terminal: JSON can escape them, and no text is the better for them.
+_UNFIT = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_SUSPECT = re.compile(r"\\u|[^\t\n\r\x20-\x7e]")
+_DEEPEST = 40  # levels of an answer
 _THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _START = re.compile(r"""\{\s*["'}]|\[\s*[\[{"']""")  # not: "I hope {this} helps", nor a footnote's [1]
 _MOST_VALUES = 50  # of which an answer may be made; what repeats itself without end is none
@@ -51,11 +54,10 @@ def values(completion: Completion, max_tokens: int) -> list[Found]:
         found = [Found(_read(text))]
     except (ValueError, RecursionError):
         found = _within(_said(text))[::-1]
-    usable = [one for one in found if one.value]
+    usable = [one for one in found if one.value and not _too_deep(one.value)]
     if not usable:
         raise Unusable("the answer is not a JSON object", form=True)
-    clean = text.isascii() and "\\u" not in text and "\0" not in text
-    return usable if clean else [Found(_clean(one.value), one.repaired) for one in usable]
+    return usable if _SUSPECT.search(text) is None else [Found(_clean(one.value), one.repaired) for one in usable]
 
 
 def _said(text: str) -> str:
@@ -119,10 +121,19 @@ def _read(text: str) -> Json:
     return value
 
 
+def _too_deep(value: Json) -> bool:
+    """Whether objects and lists are nested more than _DEEPEST levels."""
+    level, depth = [value], 0
+    while level and depth <= _DEEPEST:
+        inner = (part.values() if isinstance(part, dict) else part if isinstance(part, list) else () for part in level)
+        level, depth = [one for parts in inner for one in parts if isinstance(one, dict | list)], depth + 1
+    return bool(level)
+
+
 def _clean(value: Json) -> Json:
-    """Without half characters and NUL, which JSON can escape and a database cannot hold."""
+    """Without what no text may hold."""
     if isinstance(value, str):
-        return _UNPAIRED.sub("", value)
+        return _UNFIT.sub("", value)
     if isinstance(value, dict):
         return {_clean(key): _clean(part) for key, part in value.items()}
     return [_clean(part) for part in value] if isinstance(value, list) else value

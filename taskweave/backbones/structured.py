@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from taskweave.backbones.fitting import fitted
 from taskweave.backbones.reading import Unusable, values
 from taskweave.cutting import cut
-from taskweave.records import Completion, Json, Origin, Quality, Request
+from taskweave.records import Completion, Json, Mark, Origin, Quality, Request
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -64,7 +64,10 @@ class CallRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answered(Generic[T]):
-    """A value, and how it came about: `reason` says what was wrong where quality is not ok, `changes` what code changed in the value."""
+    """A value, and how it came about: `reason` says what was wrong where quality is not ok, `changes` what code changed in the value.
+
+    `items` has a mark for each item of a value that is a list whose items were asked for one by one.
+    """
 
     value: T
     quality: Quality
@@ -72,6 +75,7 @@ class Answered(Generic[T]):
     calls: tuple[CallRow, ...]
     origin: Origin
     changes: tuple[str, ...] = ()
+    items: tuple[Mark, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,7 +86,13 @@ class Answered(Generic[T]):
         """The same answer with another value made of it; a value that code had to change is a repaired one."""
         quality: Quality = "repaired" if changes and self.quality == "ok" else self.quality
         return Answered(
-            value=value, quality=quality, reason=self.reason, calls=self.calls, origin=self.origin, changes=(*self.changes, *changes)
+            value=value,
+            quality=quality,
+            reason=self.reason,
+            calls=self.calls,
+            origin=self.origin,
+            changes=(*self.changes, *changes),
+            items=self.items,
         )
 
 

@@ -75,8 +75,8 @@ def run(
         typer.Option(
             "--backbone",
             metavar="B",
-            help="What answers: scripted (an offline stand-in, no model), local or local:FILE.gguf (a model in this process), or "
-            "openai:MODEL, e.g. --backbone openai:gpt-4o-mini.",
+            help="What answers: scripted (an offline stand-in, no model), openai:MODEL, local, local:FILE.gguf or replay:RUN, "
+            "e.g. --backbone openai:gpt-4o-mini.",
         ),
     ] = "scripted",
     base_url: BaseUrl = None,

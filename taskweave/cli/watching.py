@@ -52,7 +52,10 @@ def runs(
     if not found:
         output.line(f"There are no runs under {pattern or 'runs/'}. Start one with: taskweave run company_a")
         return
-    table = Table("run", "organization", "backbone", "state", "week", "date", "done", "fallback", "calls", "cost")
+    table = Table()
+    table.add_column("run", no_wrap=True, min_width=max(len(one["run"]) for one in found))  # what is typed next
+    for name in ("organization", "backbone", "state", "week", "date", "done", "fallback", "calls", "cost"):
+        table.add_column(name)
     for one in found:
         if one["state"] == "unreadable":
             table.add_row(one["run"], "-", "-", one["state"], *["-"] * 6)

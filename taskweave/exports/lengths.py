@@ -17,7 +17,8 @@ from taskweave.backbones.stretched import items
 from taskweave.engine.reader import JournalReader, Taken
 from taskweave.errors import BadInput, FileInvalid
 from taskweave.pool.pool import Pool
-from taskweave.records import tokens
+from taskweave.prompts import PromptBook
+from taskweave.records import text_digest, tokens
 from taskweave.runs import RunFolder
 
 
@@ -42,6 +43,7 @@ class _Sums:
             items=_mean(listed) if sum(listed) and len(listed) * 2 > len(self.used) else None,
             again=len(self.calls) / len(self.used),
             prompt_factor=_factor(self.calls),
+            prompt=max(_mean([one.prompt_tokens for one in self.calls]), 0.5),
         )
 
 
@@ -102,7 +104,14 @@ def _planned(folder: RunFolder) -> Planned | None:
     with Pool.open(folder.run_db_path) as pool, pool.snapshot():
         weeks = max(pool.weeks(), default=0)
         share = planned_share(pool, weeks)
-    return None if share is None else Planned(organization=folder.config.organization, weeks=weeks, share=share)
+    if share is None:
+        return None
+    return Planned(organization=folder.config.organization, weeks=weeks, share=share, prompts=prompts_mark(folder.prompts()))
+
+
+def prompts_mark(book: PromptBook) -> str:
+    """What tells the prompts of a run from others."""
+    return "p" + text_digest("".join(book.digest(prompt.id) for prompt in book))[:12]
 
 
 def _factor(calls: Sequence[Taken]) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -20,6 +21,8 @@ from taskweave.engine.reader import Call, JournalReader
 from taskweave.errors import BadInput
 from taskweave.records import Completion, Json
 from taskweave.runs import RunFolder
+
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # what would steer the terminal on which an answer is shown
 
 
 def calls_at(folder: RunFolder, site: str) -> list[Call]:
@@ -102,7 +105,7 @@ def _raw(call: Call) -> str:
     if answer.get("refusal"):
         return f"refused: {answer['refusal']}"
     finish = answer.get("finish", "stop")
-    return str(answer["text"]) + ("" if finish == "stop" else f"\n({finish})")
+    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], str(answer["text"])) + ("" if finish == "stop" else f"\n({finish})")
 
 
 def _line(name: str, value: str) -> Text:

@@ -51,8 +51,9 @@ def _sources(value: Json) -> Json:
     return [s for s in listed if s in SOURCES] if isinstance(listed, list) else listed
 
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Note = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(lambda v: "" if v is None else v)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]  # 10 words are asked for
+Note = Annotated[str, StringConstraints(strip_whitespace=True, max_length=20_000), BeforeValidator(lambda v: "" if v is None else v)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_texts)]
 
 
@@ -88,7 +89,7 @@ class Partition(Answer):
 class ProposedTask(Answer):
     """One composite task as proposed: the specification η of Eq. 4."""
 
-    title: Text
+    title: Title
     background: Note
     description: Text
     activity: Text
@@ -137,14 +138,14 @@ class Deliverable(Answer):
     """execute: what an agent made, δ̂ of Eq. 7."""
 
     artifact: Text
-    title: Text
+    title: Title
     content: Text
 
 
 class Merged(Answer):
     """merge: the composite output δ of Eq. 8."""
 
-    title: Text
+    title: Title
     content: Text
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from taskweave.backbones.legal import nearest
 from taskweave.backbones.structured import Answered, CallRow
-from taskweave.records import BY_CODE, Mark, Quality, TaskSpec, worst
+from taskweave.records import BY_CODE, BY_CODE_SAID, Mark, Quality, TaskSpec, worst
 from taskweave.simulation import answers
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.setting import Setting
@@ -43,12 +43,12 @@ def complete_objectives(
     """Every recipient has an objective: owners that do not exist are routed to the nearest, missing ones are filled from the plan."""
     given: list[tuple[answers.Objective, Mark]] = []
     notes: list[str] = []
-    for objective in answered.value.objectives:
+    for number, objective in enumerate(answered.value.objectives):
         owner, note = nearest(objective.owner, recipients)
         goals, unknown = known_goals(setting, objective.goals)
         changes = [*([note] if note else []), *unknown]
         notes += changes
-        mark = mark_of(answered)
+        mark = mark_of(answered, number)
         given.append((objective.model_copy(update={"owner": owner, "goals": goals}), mark.mended if changes else mark))
     filled = [agent for agent in recipients if all(objective.owner != agent for objective, _ in given)]
     for agent in filled:
@@ -68,7 +68,7 @@ async def exactly(
     """One task a slot: what is missing is asked for once more, then filled by code, and both are said in the notes."""
     first = await ask_for(slots, ())
     tasks, calls, notes, quality = list(first.value[: len(slots)]), list(first.calls), list(first.notes), first.quality
-    marks = [mark_of(first)] * len(tasks)
+    marks = [mark_of(first, number) for number in range(len(tasks))]
     if len(first.value) > len(slots):
         notes.append(f"{len(first.value) - len(slots)} tasks more than asked were left out")
         quality = worst(quality, "repaired")
@@ -77,9 +77,9 @@ async def exactly(
         more = await ask_for(slots[len(tasks) :], [task.title for task in tasks])
         calls, notes = [*calls, *more.calls], [*notes, *more.notes, f"{missing} tasks were missing and asked for again"]
         tasks, quality = [*tasks, *more.value[:missing]], worst(quality, worst(more.quality, "repaired"))
-        marks += [mark_of(more)] * (len(tasks) - len(marks))
+        marks += [mark_of(more, number) for number in range(len(tasks) - len(marks))]
     while len(tasks) < len(slots):
-        notes.append(f"task {len(tasks) + 1} was filled by code")
+        notes.append(f"task {len(tasks) + 1} {BY_CODE_SAID}")
         tasks.append(filler(setting, slots[len(tasks)], plan))
         marks.append(BY_CODE)
         quality = "fallback"
@@ -95,8 +95,10 @@ async def exactly(
     )
 
 
-def mark_of(answered: Answered[Any]) -> Mark:
-    """What the texts of an answer come from."""
+def mark_of(answered: Answered[Any], item: int | None = None) -> Mark:
+    """What the texts of an answer come from, or those of one of its items where these were asked for one by one."""
+    if item is not None and item < len(answered.items):
+        return answered.items[item]
     return BY_CODE if answered.quality == "fallback" else Mark(answered.quality, answered.origin)
 
 

@@ -18,7 +18,7 @@ from taskweave.backbones.structured import Answered, CallRow
 from taskweave.cutting import cut
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.prompt_files import Prompt
-from taskweave.records import Json, Origin, Quality, StyleName, TaskSpec, worst
+from taskweave.records import BY_CODE, BY_CODE_SAID, Json, Mark, Origin, Quality, StyleName, TaskSpec, worst
 from taskweave.simulation import bundles, execution
 from taskweave.simulation import small_answers as small
 from taskweave.simulation.answers import Answer, Schema
@@ -45,6 +45,8 @@ class Questions:
         self._notes: list[str] = []
         self._quality: Quality = "ok"
         self._origin: Origin = setting.origin
+        self._item: Quality = "ok"  # of what was asked since the last item
+        self._items: list[Mark] = []
 
     async def ask(
         self, prompt: str, more: Inputs, schema: Schema, kind: type[A], fallback: Callable[[], T], *, names: str = "", place: str = ""
@@ -66,9 +68,11 @@ class Questions:
         answered: Answered[A | T] = await self.setting.one(self._ctx, prompt, inputs, schema, parse, fallback, self._agent)
         self._calls += answered.calls
         what = f"{prompt} {place}".rstrip()
-        filled = " was filled by code" if answered.quality == "fallback" else ""
+        filled = f" {BY_CODE_SAID}" if answered.quality == "fallback" else ""
         self._notes += [f"{what}{filled}: {note}" for note in answered.notes]
-        self._quality = worst(self._quality, answered.quality)
+        # A decision that code takes instead changes no word of the item that it is about.
+        decided = answered.quality == "fallback" and any("enum" in part for part in schema["properties"].values())
+        self._count("repaired" if decided else answered.quality)
         self._origin = self._origin if answered.origin == "fallback" else answered.origin
         return self._once(answered.value, what) if isinstance(answered.value, Answer) else answered.value
 
@@ -92,7 +96,19 @@ class Questions:
     def changed(self, note: str) -> None:
         """Record what code had to change in an answer."""
         self._notes.append(note)
-        self._quality = worst(self._quality, "repaired")
+        self._count("repaired")
+
+    def next_item(self) -> None:
+        """What is asked from now on is about the next item."""
+        self._item = "ok"
+
+    def item(self, *, filled: bool) -> None:
+        """An item of the list is there: by code, or as good as the worst of what was asked for it."""
+        origin = self._origin
+        self._items.append(BY_CODE if filled else Mark("repaired" if self._item == "fallback" else self._item, origin))
+
+    def _count(self, quality: Quality) -> None:
+        self._quality, self._item = worst(self._quality, quality), worst(self._item, quality)
 
     def answered(self, value: T) -> Answered[T]:
         """The step's value: as good as the worst of its pieces."""
@@ -103,6 +119,7 @@ class Questions:
             calls=tuple(self._calls),
             origin="fallback" if self._quality == "fallback" else self._origin,
             changes=tuple(self._notes[1:]),
+            items=tuple(self._items),
         )
 
 
@@ -199,6 +216,7 @@ async def partition(q: Questions, spare: Any) -> Json:
     """One objective a recipient; who gets none from the backbone is given the plan itself by the step."""
     objectives: list[Json] = []
     for turn, recipient in enumerate(q.inputs["recipients"]):
+        q.next_item()
         place = recipient["owner"]
         owned = next((goal["name"] for goal in q.inputs["organization"]["goals"] if goal["owner"] == recipient["title"]), small.NONE)
         goal = await _goal(q, "partition_goal", {"recipient": recipient}, turn, place, owned)
@@ -206,6 +224,7 @@ async def partition(q: Questions, spare: Any) -> Json:
         said = await q.ask("partition", more, small.texts("text", "measure"), small.ObjectiveText, _nothing, names="unit plan", place=place)
         if said is not None:
             objectives.append({"owner": place, "text": said.text, "goals": [goal["name"]] if goal else [], "measure": said.measure})
+            q.item(filled=False)
     return {"objectives": objectives}
 
 
@@ -239,10 +258,12 @@ async def _tasks(q: Questions, prompts: TaskPrompts, had: Sequence[str], priorit
     """A composite task a slot; one that the backbone does not name is the one that the step would have filled in."""
     tasks: list[Json] = []
     for turn, slot in enumerate(q.inputs["slots"]):
+        q.next_item()
         taken = [*(task["title"] for task in reversed(tasks)), *had]
         roles = tuple(shape["role"] for shape in slot["roles"] for _ in range(shape["subtasks"]))
         filler = bundles.filler(q.setting, Slot(roles=roles, hours=slot["hours"]), spare_background)
         task = await _task(q, prompts, turn, slot, taken)
+        filled = task is None
         if task is None:
             task = asdict(filler)
         else:
@@ -253,6 +274,7 @@ async def _tasks(q: Questions, prompts: TaskPrompts, had: Sequence[str], priorit
         if title != task["title"]:
             q.changed(f"task {turn + 1}: the title {task['title']!r} is taken; {title!r} was made of it")
         tasks.append({**task, "title": title})
+        q.item(filled=filled)
     return tasks
 
 
@@ -306,6 +328,7 @@ async def decompose(q: Questions, spare: Any) -> Json:
     earlier = [{"id": one["id"], "title": one["title"]} for one in q.inputs["upstream"]]
     subtasks: list[Json] = []
     for turn, shape in enumerate(asked):
+        q.next_item()
         place = f"s{shape['n']}"
         goals = [one["goal"] for one in subtasks]
         title = shape["role"] or await _role(q, task, goals, turn, place)
@@ -334,6 +357,7 @@ async def decompose(q: Questions, spare: Any) -> Json:
                     "sources": [*([] if after else ["pool"]), *(["environment"] if task["goals"] else [])],
                 }
             )
+        q.item(filled=said is None)
         earlier.append({"id": place, "title": subtasks[-1]["goal"]})
     return {"subtasks": subtasks}
 

@@ -15,7 +15,7 @@ from taskweave.backbones.structured import Answered, CallRow
 from taskweave.cutting import Kept
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.pool.pool import Pool
-from taskweave.records import BY_CODE, Dependency, DependencyQuery, Json, Mark, Origin, Quality, TaskSpec, worst
+from taskweave.records import BY_CODE, BY_CODE_SAID, Dependency, DependencyQuery, Json, Mark, Origin, Quality, TaskSpec, worst
 from taskweave.simulation import answers
 from taskweave.simulation.bundles import Bundle, mark_of
 from taskweave.simulation.capacity import Slot, share_out
@@ -154,7 +154,7 @@ def decompose(
 
         first = await ask_for(())
         found, calls, notes, quality = list(first.value[:count]), list(first.calls), list(first.notes), first.quality
-        marks = [mark_of(first)] * len(found)
+        marks = [mark_of(first, number) for number in range(len(found))]
         if len(first.value) > count:
             notes.append(f"{len(first.value) - count} subtasks more than asked were left out")
             quality = "repaired" if quality == "ok" else quality
@@ -163,9 +163,9 @@ def decompose(
             notes.append(f"{count - len(found)} subtasks were missing and asked for again")
             calls, notes, quality = [*calls, *more.calls], [*notes, *more.notes], "repaired" if more.quality == "ok" else more.quality
             found += more.value[: count - len(found)]
-            marks += [mark_of(more)] * (len(found) - len(marks))
+            marks += [mark_of(more, number) for number in range(len(found) - len(marks))]
         while len(found) < count:
-            notes.append(f"subtask {len(found) + 1} was filled by code")
+            notes.append(f"subtask {len(found) + 1} {BY_CODE_SAID}")
             found.append(filler(setting, spec, slot.roles[len(found)], chained=bool(found), number=len(found)))
             marks.append(BY_CODE)
             quality = "fallback"

@@ -19,7 +19,7 @@ from taskweave.engine.promises import Promise
 from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.pool import Pool, week_digest
 from taskweave.pool.tables import Row
-from taskweave.records import Json
+from taskweave.records import BY_CODE_SAID, Json
 from taskweave.simulation.tally import Counts, Key, One, Tally
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
@@ -104,8 +104,10 @@ class Ledger:
 
         def make(value: Any) -> list[Row]:
             answer = of(value)
-            kind = "fallback" if answer.quality == "fallback" else "repair"
-            return [*call_rows(answer.calls), *(("events", {**blank, "kind": kind, "object": note}) for note in answer.notes)]
+            made = answer.quality == "fallback"
+            kinds = ("fallback" if made or BY_CODE_SAID in note else "repair" for note in answer.notes)
+            told = (("events", {**blank, "kind": kind, "object": note}) for kind, note in zip(kinds, answer.notes, strict=True))
+            return [*call_rows(answer.calls), *told]
 
         self.book(make, promise)
         self._answered.append(promise.site)

@@ -144,6 +144,14 @@ def test_a_person_who_says_no_has_paid_nothing() -> None:
     assert not list(Path().iterdir())
 
 
+def test_a_replay_is_billed_to_nobody() -> None:
+    with Loopback() as server:
+        type_in("run", "tiny", "--until", "week:1", "--out", "r", "--backbone", "openai:any", "--base-url", server.url, "--no-look")
+    done = type_in("run", "tiny", "--until", "week:1", "--out", "again", "--backbone", "replay:r")
+    assert done.exit_code == 0
+    assert "billed" not in done.output
+
+
 # ---------------------------------------------------------------- costs
 def test_what_a_run_cost_stands_in_its_closing_words_its_status_and_the_list_of_runs() -> None:
     with Loopback() as server:
