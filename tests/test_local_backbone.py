@@ -141,6 +141,28 @@ def test_the_small_model_from_the_package_is_asked_in_small_questions(tmp_path: 
         assert folder.config.segments[0].backbone == "local:small.gguf"
 
 
+async def scripted(self: Local, request: Request) -> Completion:
+    """In place of the model: the scripted answer, and what the model says of itself."""
+    return replace(await Scripted().complete(request), model=self.file.name, fingerprint=self.fingerprint())
+
+
+def test_a_run_is_resumed_from_any_folder_and_says_which_file_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, "xllamacpp")
+    monkeypatch.setattr(Local, "complete", scripted)
+    monkeypatch.chdir(tmp_path)
+    Path("small.gguf").write_bytes(b"GGUF")
+    run = tw.simulate(tw.Organization(WORKSHOP), out=tmp_path / "run", backbone="local:small.gguf", until="week:1")
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert run.resume(until="week:2").status().week == 2
+    (tmp_path / "small.gguf").write_bytes(b"GGUF, and another")
+    with pytest.raises(Divergence, match="is another model"):
+        run.resume(until="week:3")
+    (tmp_path / "small.gguf").unlink()
+    with pytest.raises(BadInput, match=rf"there is no file {tmp_path}/small\.gguf; .*put one that a run was begun with back"):
+        run.resume(until="week:3")
+
+
 def test_its_fingerprint_is_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "small.gguf").write_bytes(b"GGUF")
     assert Local(tmp_path / "small.gguf").fingerprint() == hashlib.sha256(b"GGUF").hexdigest()[:16]
@@ -341,22 +363,23 @@ def test_the_same_model_behind_http_answers_a_structured_call(file: Path) -> Non
 SHOP = """
 name: Stall
 domain: Bread and cake
-calendar: {start: 2026-01-05, hours: 8}
+calendar: {start: 2026-01-08, hours: 8}
 goals: {bread: {text: Sell 400 loaves, owner: Baker}}
 roles:
   Baker: {leads: Stall}
   Seller: {reports_to: Baker, hours: 6-8}
-workload: {utilisation: 0.4, composite_hours: 14}
+workload: {utilisation: 0.5, composite_hours: 8}
 """
 
 
 @pytest.mark.fire
+@pytest.mark.timeout(900)
 def test_a_week_of_a_small_firm_ends_and_repeats(tmp_path: Path, file: Path) -> None:
     (tmp_path / "stall.yaml").write_text(SHOP, encoding="utf-8")
     for name in ("one", "two"):
         words = ["run", "stall.yaml", "--until", "week:1", "--backbone", "local", "--out", name]
         done = subprocess.run(
-            [sys.executable, "-m", "taskweave", *words], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
+            [sys.executable, "-m", "taskweave", *words], cwd=tmp_path, capture_output=True, text=True, timeout=440, check=False
         )
         assert done.returncode == 0, done.stderr
     one, two = (tw.Run.open(tmp_path / name) for name in ("one", "two"))
