@@ -174,7 +174,7 @@ class Local:
         params.enable_reasoning = 0  # thinking would use up what an answer may have
         # The package listens on a loopback port whether or not one wants it: nobody else has the key.
         params.api_keys = [os.urandom(16).hex()]
-        params.endpoint_slots = params.ui = False
+        params.endpoint_slots = False
         self.fingerprint()
         try:
             server: Server = xllamacpp.Server(params)
