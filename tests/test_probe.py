@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from taskweave.backbones.openai import OpenAI
+from taskweave.backbones.probe import Found
 from taskweave.backbones.probed import FRESH, Probed, keep, recall, style_for
 from taskweave.backbones.reach import Canary, Reach, reach
 from taskweave.errors import Transient
@@ -164,6 +166,30 @@ def test_anything_that_completes_can_be_probed() -> None:
     own = asyncio.run(probing.probe(Own(), base_url=None))  # type: ignore[arg-type]
     assert (own.trouble, own.probed.listed, own.probed.rung, own.probed.usage) == ("", None, None, False)
     assert asyncio.run(probing.probe(Out(), base_url=None)).trouble == "away"  # type: ignore[arg-type]
+
+
+def test_a_backbone_that_is_known_to_be_small_stays_compact_however_well_it_answered() -> None:
+    import asyncio
+
+    from taskweave.backbones import probe as probing
+    from taskweave.cli.probing import findings
+
+    with Endpoint() as server:
+
+        class Small(OpenAI):
+            style = "compact"
+
+        async def probed() -> Found:
+            small = Small("any", server.url)
+            try:
+                return await probing.probe(small, base_url=server.url)
+            finally:
+                await small.close()
+
+        found = asyncio.run(probed())
+    said = {finding.what: finding for finding in findings(found, found.probed, 3_700)}
+    assert (said["style"].found, found.probed.rung) == ("compact", "json_schema")
+    assert said["style"].means.endswith("the model is known to be a small one")
 
 
 @pytest.mark.parametrize(

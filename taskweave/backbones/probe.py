@@ -147,8 +147,10 @@ class _Asking:
         self._notes[part] = f"{self._notes[part]}; {what}" if part in self._notes else what
 
     def style(self) -> StyleName:
+        """As a backbone says of itself, else as suits what was found."""
         found = self._reach()
-        return style_for(rung=self._rung, structured=self._structured, context=found.context, limit=found.limit)
+        own: StyleName | None = getattr(self._backbone, "style", None)
+        return own or style_for(rung=self._rung, structured=self._structured, context=found.context, limit=found.limit)
 
     def repeats(self) -> bool:
         """Whether a code word was repeated."""

@@ -163,6 +163,10 @@ def _pace(rates: dict[str, float], note: str) -> Finding:
 def _why(probed: Probed) -> str:
     if probed.style == "full":
         return ""
+    from taskweave.backbones.probed import style_for
+
+    if style_for(rung=probed.rung, structured=probed.structured, context=probed.context, limit=probed.limit) == "full":
+        return ": the model is known to be a small one"
     if probed.structured is False:
         return ": the model answered a small structured question badly"
     return ": no better form than plain text" if probed.rung in (None, "plain") else ": the context is short"
