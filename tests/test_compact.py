@@ -21,7 +21,7 @@ from taskweave.rehearsal import first_request
 from taskweave.shipped import shipped_prompts
 from taskweave.simulation import compact, small_answers
 from taskweave.simulation.answers import Answer
-from taskweave.simulation.small_texts import without_repeats
+from taskweave.simulation.small_texts import is_copy, without_repeats
 from tests.compact_samples import asked
 from tests.simulated import events, rows, simulated
 
@@ -383,3 +383,12 @@ def test_each_item_is_marked_for_its_own_text_and_a_decision_of_code_changes_non
     assert {quality for number, quality, _ in marks if number != "2"} <= {"ok", "repaired"}
     fallen = {call["prompt"] for call in run.calls() if call["fallback"]}
     assert fallen == {"decompose", "decompose_after"}, "that code decided is counted all the same"
+
+
+def test_an_example_given_back_with_a_few_words_changed_is_a_copy() -> None:
+    example = "Write the words of the 40 labels so that children of six can read them."
+    for text in (example, example.upper(), example.replace(" of six", ""), f"{example[:-1]} and their teachers too, in three languages."):
+        assert is_copy(text, example), text
+    for text in ("Write the words of the reminder so that patients can confirm by text message.", "Count the labels.", ""):
+        assert not is_copy(text, example), text
+    assert not is_copy("Reading hour", "Reading room")

@@ -24,7 +24,7 @@ from taskweave.simulation import small_answers as small
 from taskweave.simulation.answers import Answer, Schema
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.setting import Setting
-from taskweave.simulation.small_texts import closest, is_form_of, means, turned, untaken, without_repeats, words
+from taskweave.simulation.small_texts import closest, is_copy, is_form_of, means, turned, untaken, without_repeats, words
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Answer)
@@ -60,7 +60,7 @@ class Questions:
 
         def parse(answer: Json) -> A:
             value = kind.model_validate(answer)
-            copied = [name for name in MAIN if name in example and getattr(value, name, None) == example[name]]
+            copied = [name for name in MAIN if name in example and is_copy(str(getattr(value, name, "")), example[name])]
             if copied and "maxLength" in schema["properties"][copied[0]]:  # a name that was chosen may well be the example's
                 raise ValueError(f"{copied[0]} is the example's; write your own about what is asked")
             return value

@@ -5,6 +5,7 @@ Entry points: `without_repeats`, `untaken`, `closest`, `turned`, `words`, `is_fo
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +14,8 @@ from typing import TypeVar
 from taskweave.records import Json
 
 T = TypeVar("T")
+COPIED = 5  # words: of a shorter example only the very words are a copy
+LIKE = 0.75  # of the words, in their order: two sentences about one thing share fewer
 _WORD = re.compile(r"\w{3,}")
 _BETWEEN = re.compile(r"(?<=[.!?])\s+")  # sentences
 _SENTENCE_END = re.compile(r"\W+$")
@@ -76,3 +79,11 @@ def turned(options: Sequence[T], turn: int) -> list[T]:
     """The options, beginning with another one each turn: a weak model likes the first best."""
     at = turn % len(options) if options else 0
     return [*options[at:], *options[:at]]
+
+
+def is_copy(text: str, example: str) -> bool:
+    """Whether a text is an example given back: word for word, gone on from its beginning, or with a few words changed."""
+    said, shown = text.casefold().split(), example.casefold().split()
+    if said == shown or (len(shown) > COPIED and said[: len(shown) * 3 // 4] == shown[: len(shown) * 3 // 4]):
+        return True
+    return len(shown) > COPIED and difflib.SequenceMatcher(None, said, shown, autojunk=False).ratio() > LIKE
