@@ -197,7 +197,7 @@ def test_a_process_that_hangs_is_given_up(early: list[int], made: list[Any], mon
 
 
 def test_what_another_module_prints_or_is_named_spoils_no_answer(tmp_path: Path, early: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sitecustomize.py").write_text("print('hello from far too early')\n")
+    (tmp_path / "sitecustomize.py").write_text("print('hello from far too early', flush=True)\n")
     (tmp_path / "json.py").write_text("raise SystemExit\n")
     (tmp_path / "taskweave").mkdir()
     (tmp_path / "taskweave" / "__init__.py").write_text("raise SystemExit\n")
