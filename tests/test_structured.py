@@ -305,6 +305,16 @@ def test_a_list_stands_for_the_only_list_of_the_object_that_was_asked_for() -> N
         assert "'about 4,5 h' was taken as 4.5" in got.reason
 
 
+def test_each_of_many_changes_is_said() -> None:
+    schema = answers.decomposition(5, ("Backend Engineer",), (), ("implement",), 30.0)
+    step = {"goal": "g", "activity": "implement", "role": "Backend Engineer", "after": [], "need": "", "sources": []}
+    steps = [step | {"hours": f"about {n} h"} for n in range(1, 6)]
+    request = replace(REQUEST, schema=schema)
+    script = Script(json.dumps({"subtasks": steps}))
+    got = asyncio.run(ask(script, request, answers.Decomposition.model_validate, lambda: answers.Decomposition(subtasks=())))
+    assert all(f"'about {n} h' was taken as {n}" in got.reason for n in range(1, 6))
+
+
 def test_a_word_in_another_case_or_that_is_not_offered_becomes_the_nearest_one() -> None:
     schema = answers.week_partition(1, ("analyse", "implement"), ("growth",))
     task = {

@@ -119,17 +119,16 @@ async def ask(
         except ValueError as trouble:
             reasons.append(compact(trouble))
             shorter = shrink(cuts + 1) if completion.finish == "overflow" and shrink is not None and cuts < MOST_CUTS else None
-            cutting = shorter is not None and shorter.messages != base.messages
-            tries += not cutting
-            last = tries > 1 or (completion.finish == "overflow" and not cutting)
+            if shorter is not None and shorter.messages != base.messages:
+                calls.append(_row(ctx, asked, completion, fallback=False, reason=reasons[-1]))
+                base, asked, cuts = shorter, shorter, cuts + 1
+                continue
+            tries += 1
+            last = tries > 1 or completion.finish == "overflow"
             calls.append(_row(ctx, asked, completion, fallback=last, reason=reasons[-1]))
             if last:
                 break
-            if cutting and shorter is not None:
-                base, cuts = shorter, cuts + 1
-                asked = base
-            else:
-                asked = _again(base, asked, completion, trouble, reasons[-1])
+            asked = _again(base, asked, completion, trouble, reasons[-1])
             continue
         calls.append(_row(ctx, asked, completion, fallback=False, reason="" if reasons else "; ".join(changed)))
         reason = "; ".join([*dict.fromkeys(reasons), *changed])
@@ -161,7 +160,7 @@ def _value(completion: Completion, request: Request, parse: Callable[[Json], T])
             if not isinstance(value, dict):
                 continue
             try:
-                return parse(value), (*repaired, *several, *map(_short, changes[:_SHOWN_ERRORS]))
+                return parse(value), (*repaired, *several, *map(_short, changes))
             except ValueError as trouble:
                 first = first or trouble
     raise first or Unusable("the answer is not a JSON object", form=True)
