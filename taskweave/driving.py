@@ -314,16 +314,18 @@ def _refuse_changed(folder: RunFolder) -> None:
 
 def _refuse_exchanged(folder: RunFolder, backbone: Backbone) -> None:
     """Divergence where another model than the one that answered so far stands under its name; only one in a file can tell."""
-    fingerprint, name = getattr(backbone, "fingerprint", None), folder.config.segments[-1].backbone
-    if not callable(fingerprint):
-        return
-    with JournalReader(folder.journal_path) as journal:
-        before = journal.fingerprint(name)
-    if before is not None and (now := fingerprint()) != before:
-        raise Divergence(
-            f"{folder.path}: {backbone.name} is another model than the one that answered so far (sha256 {now}..., it was {before}...). "
-            "Nothing was asked. Put back the file that the run was begun with, or start a new run"
-        )
+    members: Mapping[str, Backbone] = getattr(backbone, "members", {folder.config.segments[-1].backbone: backbone})
+    for name, one in members.items():
+        fingerprint = getattr(one, "fingerprint", None)
+        if not callable(fingerprint):
+            continue
+        with JournalReader(folder.journal_path) as journal:
+            before = journal.fingerprint(name)
+        if before is not None and (now := fingerprint()) != before:
+            raise Divergence(
+                f"{folder.path}: {name} is another model than the one that answered so far (sha256 {now}..., it was {before}...). "
+                "Nothing was asked. Put back the file that the run was begun with, or start a new run"
+            )
 
 
 def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress], None] | None, told: Telemetry | None) -> Outcome:
@@ -337,7 +339,7 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
                 folder,
                 backbone,
                 until_week=until,
-                limit=min(folder.config.limit, getattr(backbone, "most_at_once", folder.config.limit)),
+                limit=min(folder.config.limit, getattr(backbone, "most_at_once", None) or folder.config.limit),
                 patience=folder.config.patience,
                 observe=observe,
                 interrupted=interrupts.heard,

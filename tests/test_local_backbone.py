@@ -22,6 +22,7 @@ import taskweave as tw
 from taskweave.backbones import backbone, lasting, local
 from taskweave.backbones.local import Local, model_file, runtime
 from taskweave.backbones.openai import OpenAI
+from taskweave.backbones.routing import Routed
 from taskweave.backbones.scripted import Scripted
 from taskweave.driving import begin
 from taskweave.errors import BadInput, Divergence, Refused
@@ -161,6 +162,35 @@ def test_a_run_is_resumed_from_any_folder_and_says_which_file_is_gone(tmp_path: 
     (tmp_path / "small.gguf").unlink()
     with pytest.raises(BadInput, match=rf"there is no file {tmp_path}/small\.gguf; .*put one that a run was begun with back"):
         run.resume(until="week:3")
+
+
+def test_a_route_to_a_model_file_holds_no_path_in_its_name_and_the_file_is_guarded_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(monkeypatch, "xllamacpp")
+    monkeypatch.setattr(Local, "complete", scripted)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "small.gguf").write_bytes(b"GGUF")
+    file = tmp_path / "routing.yaml"
+
+    def routed(*lines: str) -> tw.Run:
+        file.write_text("\n".join(["routes:", *lines]), encoding="utf-8")
+        return tw.simulate(tw.Organization(WORKSHOP), out=tmp_path / "run", routing=file, until="week:1", look=False)
+
+    one, two = (
+        f"  - {{step: {step}, backbone: 'local:{tmp_path}/{name}/small.gguf'" for step, name in (("execute", "one"), ("merge", "two"))
+    )
+    with pytest.raises(BadInput, match=r"'local:small\.gguf' is asked at local:.*one/small\.gguf already"):
+        routed(f"{one}}}", f"{two}}}")
+    run = routed(f"{one}}}", f"{two}, name: second}}")
+    assert {call["backbone"] for call in run.calls()} == {"scripted", "local:small.gguf", "local:small.gguf#second"}
+    routes = run.folder.routes()
+    assert routes is not None
+    assert Routed(Scripted(), routes).most_at_once == 1
+    (tmp_path / "two" / "small.gguf").write_bytes(b"GGUF, and another")
+    with pytest.raises(Divergence, match=r"local:small\.gguf#second is another model"):
+        run.resume(until="week:2")
 
 
 def test_its_fingerprint_is_of_the_file(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from taskweave.backbones import backbone
@@ -35,7 +36,9 @@ class Route:
     @property
     def identity(self) -> str:
         """What the run calls its backbone: as it was written, and the route's own name for it; what kind it is stands before a colon."""
-        return self.spec if self.name is None else f"{self.spec}{'#' if ':' in self.spec else ':#'}{self.name}"
+        kind, _, model = self.spec.partition(":")
+        called = f"{kind}:{Path(model).name}" if kind == "local" and model else self.spec  # a name holds no path
+        return called if self.name is None else f"{called}{'#' if ':' in called else ':#'}{self.name}"
 
     @property
     def takes_a_url(self) -> bool:
@@ -75,13 +78,13 @@ class Routed:
     def __init__(self, own: Backbone, routes: Routes, *, spec: str | None = None, base_url: str | None = None) -> None:
         """`spec` is what the run's own backbone was called by, None for an object; `base_url` where it, and routes without one, are asked.
 
-        Raises RoutingInvalid for a backbone that there is not, and for two of one identity at different URLs.
+        Raises RoutingInvalid for a backbone that there is not, and for two of one identity: at different URLs, or from different files.
         """
         self.name = own.name
         self.origin: Literal["model", "scripted"] = own.origin
         own_url = base_url if own.name.partition(":")[0] == "openai" else None
         self._members: dict[str, Backbone] = {own.name: own}
-        places: dict[str, str | None] = {own.name: own_url}
+        places: dict[str, tuple[str, str | None]] = {own.name: (spec or own.name, own_url)}
         made: dict[tuple[str, str | None], Backbone] = {(spec or own.name, own_url): own}
         problems: list[Problem] = []
         if (spec or "").partition(":")[0] == "replay":  # what was recorded is asked of nobody anew, whoever answered it
@@ -92,12 +95,14 @@ class Routed:
             try:
                 if (route.spec, url) not in made:
                     made[route.spec, url] = backbone(route.spec, base_url=url)
-                if identity in places and places[identity] != url:
+                if (before := places.get(identity)) not in (None, (route.spec, url)):
+                    assert before is not None
+                    other = before[0] if before[0] != route.spec else before[1] or "its own address"
                     raise BadInput(
-                        f"{identity!r} is asked at {places[identity] or 'its own address'} already, and a run tells backbones apart by "
-                        f"their names: give this one a name of its own, for example 'name: second'"
+                        f"{identity!r} is asked at {other} already, and a run tells backbones apart by their names: give this one a name "
+                        "of its own, for example 'name: second'"
                     )
-                self._members[identity], places[identity] = made[route.spec, url], url
+                self._members[identity], places[identity] = made[route.spec, url], (route.spec, url)
             except BadInput as trouble:
                 problems.append(Problem(file=routes.file, line=route.line, what=str(trouble)))
         if problems:
@@ -107,6 +112,11 @@ class Routed:
     def members(self) -> Mapping[str, Backbone]:
         """What answers, by the identity that requests carry."""
         return self._members
+
+    @property
+    def most_at_once(self) -> int | None:
+        """How many requests the slowest member takes at a time; None where each takes any number."""
+        return min((most for one in self._members.values() if (most := getattr(one, "most_at_once", None)) is not None), default=None)
 
     async def complete(self, request: Request) -> Completion:
         """What the backbone of that identity answers."""
