@@ -11,10 +11,8 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from taskweave.errors import FileInvalid
 from taskweave.org import form
-from taskweave.org.form import Field, Reading
-from taskweave.org.yamlfile import Unreadable, compose, read_limited
+from taskweave.org.form import Field, read_file
 from taskweave.records import StyleName
 
 
@@ -118,13 +116,7 @@ _FILE = form.record(
 
 def read_lengths(path: Path) -> Lengths:
     """A file of lengths.  Raises FileInvalid with the line and the reason of every problem in it."""
-    reading = Reading(str(path))
-    try:
-        values = _FILE.read(reading, compose(read_limited(path)), ())
-    except Unreadable as why:
-        raise FileInvalid([why.problem(reading.file)]) from None
-    if reading.problems:
-        raise FileInvalid(reading.problems)
+    values = read_file(_FILE, path)
     return Lengths(
         as_of=values["as_of"].isoformat(),
         measured_on=values["measured_on"],

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from taskweave.errors import FileInvalid
 from taskweave.org import form
-from taskweave.org.form import Field, Reading
-from taskweave.org.yamlfile import Unreadable, compose, read_limited
+from taskweave.org.form import Field, read_file
 
 MILLION = 1_000_000
 _FREE = ("scripted", "local", "replay")  # kinds of backbones that nobody bills
@@ -135,13 +133,7 @@ _FILE = form.record(
 
 def read_prices(path: Path) -> PriceList:
     """A price file in the form of `pricing.yaml`.  Raises FileInvalid with the line and the reason of every problem in it."""
-    reading = Reading(str(path))
-    try:
-        values = _FILE.read(reading, compose(read_limited(path)), ())
-    except Unreadable as why:
-        raise FileInvalid([why.problem(reading.file)]) from None
-    if reading.problems:
-        raise FileInvalid(reading.problems)
+    values = read_file(_FILE, path)
     as_of = values["as_of"].isoformat() if "as_of" in values else ""
     return PriceList(
         as_of=as_of,

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from math import isfinite
+from pathlib import Path
 
-from taskweave.errors import Problem
+from taskweave.errors import FileInvalid, Problem
 from taskweave.org import yamlfile
-from taskweave.org.yamlfile import Node, Scalar
+from taskweave.org.yamlfile import Node, Scalar, Unreadable
 from taskweave.records import Json
 
 NAME_LENGTH = 80
@@ -102,6 +103,18 @@ class Field:
     kind: Kind
     about: str
     required: bool = False
+
+
+def read_file(kind: Kind, path: Path) -> Json:
+    """The value of a whole file.  Raises FileInvalid with the line and the reason of every problem in it."""
+    reading = Reading(str(path))
+    try:
+        value = kind.read(reading, yamlfile.compose(yamlfile.read_limited(path)), ())
+    except Unreadable as why:
+        raise FileInvalid([why.problem(reading.file)]) from None
+    if reading.problems:
+        raise FileInvalid(reading.problems)
+    return value
 
 
 def scalar(parse: Callable[[str], Json], schema: Mapping[str, Json], expected: str) -> Kind:

@@ -18,7 +18,7 @@ from taskweave.backbones.structured import Answered, CallRow
 from taskweave.cutting import cut
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.prompt_files import Prompt
-from taskweave.records import BY_CODE, BY_CODE_SAID, Json, Mark, Origin, Quality, StyleName, TaskSpec, worst
+from taskweave.records import BY_CODE, BY_CODE_SAID, Json, Mark, Origin, Quality, TaskSpec, worst
 from taskweave.simulation import bundles, execution
 from taskweave.simulation import small_answers as small
 from taskweave.simulation.answers import Answer, Schema
@@ -125,8 +125,6 @@ class Questions:
 
 class Compact:
     """Every step in small questions."""
-
-    name: StyleName = "compact"
 
     async def ask(
         self,

@@ -18,7 +18,7 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import Json, Origin, Request, StyleName, step_of
+from taskweave.records import Json, Origin, Request, step_of
 from taskweave.simulation.tally import Tally
 
 T = TypeVar("T")
@@ -27,9 +27,7 @@ MOST_KINDS = 40  # of deliverables in a schema: beyond, their names take more th
 
 
 class Style(Protocol):
-    """How a step's one question is put to a backbone: whole, or in small pieces.  The answer has the same shape in every style."""
-
-    name: StyleName
+    """How a step is put to a backbone otherwise than as one question.  The answer has the same shape in every style."""
 
     async def ask(
         self,
@@ -42,25 +40,6 @@ class Style(Protocol):
         fallback: Callable[[], T],
         agent: str,
     ) -> Answered[T]: ...
-
-
-class Full:
-    """One call a step, with the step's own prompt."""
-
-    name: StyleName = "full"
-
-    async def ask(
-        self,
-        setting: Setting,
-        ctx: WorkContext,
-        step: str,
-        inputs: Mapping[str, Json],
-        schema: Mapping[str, Json],
-        parse: Callable[[Json], T],
-        fallback: Callable[[], T],
-        agent: str,
-    ) -> Answered[T]:
-        return await setting.one(ctx, step, inputs, schema, parse, fallback, agent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +56,7 @@ class Setting:
     assign: Literal["match", "model"]
     seed: int
     draw: int
-    style: Style = field(default_factory=Full)
+    style: Style | None = None  # None: each step is one question, with its own prompt
     routes: Routes | None = None
     tally: Tally = field(default_factory=Tally, repr=False)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
@@ -208,6 +187,8 @@ class Setting:
     ) -> Answered[T]:
         """A step's answer in the run's style; `agent` is who acts, by which requests are routed."""
         ctx.actor = agent
+        if self.style is None:
+            return await self.one(ctx, step, inputs, schema, parse, fallback, agent)
         return await self.style.ask(self, ctx, step, inputs, schema, parse, fallback, agent)
 
     async def one(

@@ -30,7 +30,7 @@ from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
-from taskweave.simulation.setting import Full, Setting, Style
+from taskweave.simulation.setting import Setting, Style
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
@@ -333,10 +333,10 @@ async def simulate(
         return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
 
 
-def _style(name: StyleName) -> Style:
-    """The style of that name; the one for weak models is loaded only where it is used."""
+def _style(name: StyleName) -> Style | None:
+    """The style of that name, None for the full one; the one for weak models is loaded only where it is used."""
     if name == "full":
-        return Full()
+        return None
     from taskweave.simulation.compact import Compact
 
     return Compact()
