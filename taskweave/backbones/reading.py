@@ -14,7 +14,7 @@ from taskweave.records import Completion, Json
 
 # Half characters, NUL and what steers a terminal: JSON can escape them, and no text is the better for them.
 _UNFIT = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_SUSPECT = re.compile(r"\\u|[^\t\n\r\x20-\x7e]")
+_SUSPECT = re.compile(r"\\[ubf]|[^\t\n\r\x20-\x7e]")
 _DEEPEST = 40  # levels of an answer
 _THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _START = re.compile(r"""\{\s*["'}]|\[\s*[\[{"']""")  # not: "I hope {this} helps", nor a footnote's [1]
