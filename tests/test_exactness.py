@@ -25,7 +25,7 @@ from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, Divergence, Refused
 from taskweave.pool.tables import TABLES
 from taskweave.records import Completion, Request
-from taskweave.runs import RunFolder
+from taskweave.runs import Inbox, RunFolder
 from tests.simulated import events, rows, simulated
 
 
@@ -328,12 +328,18 @@ def test_an_incident_from_a_second_process_is_heard_by_the_running_one_and_re_ex
     incident.write_text("{title: Zebra crossing closed, severity: high, affects: all, duration: 3 weeks}\n", encoding="utf-8")
     command = [*base, "run", "company_a", "--out", str(run), "--until", "quarter"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not (run / "run.db").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.5)
-    subprocess.run([*base, "inject", str(run), str(incident)], env=environment, check=True, capture_output=True)
-    assert process.wait(timeout=120) == 0
+    try:
+        deadline = time.monotonic() + 60
+        while answered(run) < 50 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        # It stands still meanwhile: how fast a machine is must not decide whether the run is over by then.
+        Inbox(run / "inbox").control("pause")
+        subprocess.run([*base, "inject", str(run), str(incident)], env=environment, check=True, capture_output=True)
+        Inbox(run / "inbox").control("continue")
+        assert process.wait(timeout=120) == 0
+    finally:
+        process.kill()
+        process.wait()
     live = Run.open(run)
     (heard,) = rows(live, "incidents")
     assert heard["tick"] > 0
