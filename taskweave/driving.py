@@ -24,6 +24,7 @@ from taskweave.errors import (
     DiskFull,
     Divergence,
     Interrupted,
+    Refused,
     RoutingInvalid,
     RunRefused,
     Stopped,
@@ -149,6 +150,7 @@ def begin(
     own_prices = _price_file(prices)
     if agree is not None and not _replays(backbone):
         agree(answering, style or "full")
+    _make_ready(answering)
     asked_in, before = _asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
     laid = prompt_folders(prompts, asked_in)
     PromptBook.load(*laid).try_out(laid[0])
@@ -180,6 +182,17 @@ def begin(
         prices=own_prices,
     )
     return folder, answering
+
+
+def _make_ready(backbone: Backbone) -> None:
+    """A model in a file is loaded before anything is written.  Raises BadInput for one that cannot be."""
+    members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
+    for one in members.values():
+        if (make_ready := getattr(one, "make_ready", None)) is not None:
+            try:
+                make_ready()
+            except Refused as trouble:
+                raise BadInput(str(trouble)) from None
 
 
 def _asked_in(

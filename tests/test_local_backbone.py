@@ -123,6 +123,7 @@ def test_the_small_model_from_the_package_is_asked_in_small_questions(tmp_path: 
     package = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
     monkeypatch.setattr(local, "find_spec", lambda name: package)
     monkeypatch.setattr("taskweave.looking.recall", lambda *place: None)
+    monkeypatch.setattr(Local, "make_ready", lambda self: None)
     for spec, style in (("local", "compact"), (f"local:{tmp_path}/small.gguf", "full")):
         folder, _ = begin(
             tw.Organization.load("tiny"),
@@ -142,6 +143,12 @@ def test_the_small_model_from_the_package_is_asked_in_small_questions(tmp_path: 
         assert folder.config.segments[0].backbone == "local:small.gguf"
 
 
+def stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a model that is not there."""
+    monkeypatch.setattr(Local, "make_ready", lambda self: None)
+    monkeypatch.setattr(Local, "complete", scripted)
+
+
 async def scripted(self: Local, request: Request) -> Completion:
     """In place of the model: the scripted answer, and what the model says of itself."""
     return replace(await Scripted().complete(request), model=self.file.name, fingerprint=self.fingerprint())
@@ -149,7 +156,7 @@ async def scripted(self: Local, request: Request) -> Completion:
 
 def test_a_run_is_resumed_from_any_folder_and_says_which_file_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, "xllamacpp")
-    monkeypatch.setattr(Local, "complete", scripted)
+    stands_in(monkeypatch)
     monkeypatch.chdir(tmp_path)
     Path("small.gguf").write_bytes(b"GGUF")
     run = tw.simulate(tw.Organization(WORKSHOP), out=tmp_path / "run", backbone="local:small.gguf", until="week:1")
@@ -168,7 +175,7 @@ def test_a_route_to_a_model_file_holds_no_path_in_its_name_and_the_file_is_guard
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed(monkeypatch, "xllamacpp")
-    monkeypatch.setattr(Local, "complete", scripted)
+    stands_in(monkeypatch)
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "small.gguf").write_bytes(b"GGUF")
@@ -324,6 +331,15 @@ def test_a_lowered_request_is_asked_in_a_looser_form(model: Local) -> None:
     assert (as_object.text or "").startswith("{")
     assert plain.text == free.text
     assert odd.finish == "length"
+
+
+@pytest.mark.fire
+def test_a_file_that_is_only_the_beginning_of_a_model_is_refused_before_anything_is_written(file: Path, tmp_path: Path) -> None:
+    half = tmp_path / "half.gguf"
+    half.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(BadInput, match=r"half\.gguf: cannot be loaded as a model"):
+        tw.simulate("tiny", out=tmp_path / "run", backbone=f"local:{half}", look=False)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.fire

@@ -89,6 +89,9 @@ def test_work_that_does_not_fit_into_the_week_is_spilled_and_finished_later_unde
     run = simulated(tmp_path / "run", overbooked, stubs={"decompose": chained})
     spilled = events(run, "spilled")
     assert spilled
+    now = run.status()
+    assert (now.done, now.spilled) == tuple(len(rows(run, "tasks", kind="composite", status=status)) for status in ("done", "spilled"))
+    assert now.spilled < len(spilled)  # a status, where an event says that a close found it so
     later = [row for row in rows(run, "tasks", kind="composite", status="done") if row["id"] in {event["subject"] for event in spilled}]
     assert later
     assert all(row["done_on_time"] is False for row in later)

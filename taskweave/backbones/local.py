@@ -115,6 +115,11 @@ class Local:
             given_up.set()
             self._given_up.discard(given_up)
 
+    def make_ready(self) -> None:
+        """Load the model now, where the first call would.  Raises Refused for a file that is no model, or only the beginning of one."""
+        if self._server is None:
+            self._server = self._load()
+
     async def close(self) -> None:
         """Give up what is asked, and the model's memory; a prompt that is being read is waited for some seconds only."""
         thread, self._thread = self._thread, None
@@ -146,8 +151,8 @@ class Local:
 
         if given_up.is_set():
             raise Transient(_GIVEN_UP)
-        if self._server is None:
-            self._server = self._load()
+        self.make_ready()
+        assert self._server is not None
         rung, grammar = _form(request)
         _stream(self._server, request, grammar, hear)
         if given_up.is_set():

@@ -36,7 +36,7 @@ class Tasks:
         self._changed: dict[str, OpenTask | OpenSubtask] = {}
         self._merged: dict[str, Promise] = {}
         self._finished: dict[str, list[tuple[OpenTask, Promise | None]]] = {}
-        self.tally = {"done": 0, "spilled": 0, "blocked": 0, "dropped": 0}
+        self._ended = {"done": 0, "dropped": 0}
         self.subtasks_done = 0
         self.hours_done = 0.0
         self._worked: dict[str, float] = {}
@@ -341,7 +341,7 @@ class Tasks:
         assert task.spec is not None
         for goal in task.spec.goals:
             self._worked[goal] = self._worked.get(goal, 0.0) + task.slot.hours
-        self.tally["done"] += 1
+        self._ended["done"] += 1
         self._change(task)
         work = execution.merge(stage.setting, result=task.id, date=stage.date(), agent=agent)
         task.merged = stage.launch(f"{task.id}:merge", work, {"breakdown": task.breakdown, "partials": partials}, case=task.id)
@@ -393,6 +393,12 @@ class Tasks:
 
         self._stage.ledger.book(make, promise)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many composite tasks are done, dropped, and now spilled or blocked: a status, not how often a close found it."""
+        open_ones = [task.status for task in self._by_id.values()]
+        return {**self._ended, "spilled": open_ones.count("spilled"), "blocked": open_ones.count("blocked")}
+
     # ------------------------------------------------------------ what units ask for
     def close_week(self, owner: str) -> tuple[list[OpenTask], list[tuple[OpenTask, Promise | None]]]:
         """Tell spilled from blocked among the owner's open tasks; returns those, and what was finished since the last close."""
@@ -409,7 +415,6 @@ class Tasks:
                     self._change(subtask)
             begun = any(subtask.status in ("spilled", "done") for subtask in task.subtasks)
             task.status = "spilled" if begun else "blocked"
-            self.tally[task.status] += 1
             self._change(task)
             stage.ledger.event(task.status, actor=owner, subject=task.id, case=task.id)
         return still_open, self._finished.pop(owner, [])
@@ -466,7 +471,7 @@ class Tasks:
         """Supersede the task: what runs is interrupted, nothing is merged."""
         stage = self._stage
         task.status = "dropped"
-        self.tally["dropped"] += 1
+        self._ended["dropped"] += 1
         self._change(task)
         stage.ledger.event("supersede", actor=task.owner, subject=task.id, case=task.id)
         for subtask in task.subtasks:

@@ -168,7 +168,7 @@ class Year:
     def _seal(self, week: Week) -> None:
         stage = self.stage
         finished = {"subtasks": self.tasks.subtasks_done, "hours": self.tasks.hours_done}
-        facts = {**self.tasks.tally, **finished, "until": week.sunday.isoformat()}
+        facts = {**self.tasks.counts, **finished, "until": week.sunday.isoformat()}
         stage.clock.last = stage.ledger.seal(week.number, facts)
 
     def _tick(self, day: int, *, opening: bool) -> None:
@@ -344,15 +344,15 @@ def _style(name: StyleName) -> Style | None:
 
 def progress_of(year: Year, stats: EngineStats, prices: PriceList | None) -> Progress:
     """The engine's counts beside what the clock has reached; `prices` are the run's own."""
-    stage = year.stage
+    stage, tasks = year.stage, year.tasks.counts
     cost = bill((Used(name, *used) for name, used in stats.used.items()), prices)
     return Progress(
         date=stage.date(),
         week=stage.week.number,
         weeks=year._until,
-        done=year.tasks.tally["done"],
-        spilled=year.tasks.tally["spilled"],
-        blocked=year.tasks.tally["blocked"],
+        done=tasks["done"],
+        spilled=tasks["spilled"],
+        blocked=tasks["blocked"],
         in_flight=stats.in_flight,
         calls=stats.paid,
         replayed=stats.replayed,
