@@ -13,7 +13,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
-from taskweave import backbones, interrupts, telemetry
+from taskweave import interrupts, telemetry
+from taskweave.answering import answering_of, asked_in, backbone_for, lasting, make_ready, replays, routes_in
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
@@ -24,21 +25,18 @@ from taskweave.errors import (
     DiskFull,
     Divergence,
     Interrupted,
-    Refused,
-    RoutingInvalid,
     RunRefused,
     Stopped,
     TooManyFallbacks,
 )
-from taskweave.given import checked, checked_backbone, prompt_folders
+from taskweave.given import checked, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
-from taskweave.org.yamlfile import Unreadable, read_limited
 from taskweave.prompts import PromptBook
 from taskweave.records import StyleName
 from taskweave.report.status import status
-from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path, replaying
+from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
 from taskweave.runs.folder import refuse_place
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
@@ -50,7 +48,6 @@ from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from taskweave.backbones.routing import Routes
     from taskweave.org.schema import Organization as Resolved
     from taskweave.records import Backbone, Json
     from taskweave.telemetry.spans import Facts
@@ -142,23 +139,23 @@ def begin(
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
     routing_text, routes = routes_in(routing, resolved)
-    answering = _backbone(backbone, base_url, routes)
+    answering = backbone_for(backbone, base_url, routes)
     population = Population.sample(resolved, seed)
     payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
     place = out if out is not None else default_path(resolved.slug, seed)
     refuse_place(place)  # before anything is paid
     own_prices = _price_file(prices)
-    if agree is not None and not _replays(backbone):
+    if agree is not None and not replays(backbone):
         agree(answering, style or "full")
-    _make_ready(answering)
-    asked_in, before = _asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
-    laid = prompt_folders(prompts, asked_in)
+    make_ready(answering)
+    chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
+    laid = prompt_folders(prompts, chosen)
     PromptBook.load(*laid).try_out(laid[0])
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
         until=until,
-        backbone=_lasting(backbone) if isinstance(backbone, str) else answering.name,
+        backbone=lasting(backbone) if isinstance(backbone, str) else answering.name,
         backbone_given="name" if isinstance(backbone, str) else "object",
         base_url=base_url,
         limit=limit,
@@ -166,7 +163,7 @@ def begin(
         patience=patience,
         tags=dict(tags),
         routing=None if routes is None else ROUTING,
-        style=asked_in,
+        style=chosen,
         max_fallback=max_fallback,
         segments=(Segment(backbone=answering.name),),
     )
@@ -182,52 +179,6 @@ def begin(
         prices=own_prices,
     )
     return folder, answering
-
-
-def _make_ready(backbone: Backbone) -> None:
-    """A model in a file is loaded before anything is written.  Raises BadInput for one that cannot be."""
-    members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
-    for one in members.values():
-        if (make_ready := getattr(one, "make_ready", None)) is not None:
-            try:
-                make_ready()
-            except Refused as trouble:
-                raise BadInput(str(trouble)) from None
-
-
-def _asked_in(
-    given: StyleName | None,
-    backbone: str | Backbone,
-    answering: Backbone,
-    base_url: str | None,
-    prompts: Sequence[Path],
-    *,
-    look: bool,
-    say: Callable[[str], None],
-) -> tuple[StyleName, Callable[[Journal], None] | None]:
-    """How the steps of a new run are asked, and what writes down what was asked to find that out.
-
-    As was told; else as the run that is replayed was asked, as the weakest of the endpoints needs it, or whole.
-    """
-    members: dict[str, Backbone] = dict(getattr(answering, "members", {answering.name: answering}))
-    if not isinstance(backbone, str):
-        members.pop(answering.name)
-    endpoints = (
-        {} if _replays(backbone) else {id(one): one for one in members.values() if one.name.partition(":")[0] in ("openai", "local")}
-    )
-    if not endpoints:
-        recorded: StyleName | None = getattr(members.get(answering.name), "style", None)
-        return given or recorded or "full", None
-    from taskweave.looking import chosen, write_all
-
-    whole = PromptBook.load(*prompt_folders(prompts, "full"))
-    picked = [
-        chosen(one, base_url=base_url if one.name == answering.name else getattr(one, "base_url", None), prompts=whole, style=given,
-               allowed=look, say=say)
-        for one in endpoints.values()
-    ]  # fmt: skip
-    style: StyleName = "compact" if any(one.style == "compact" for one in picked) else "full"
-    return style, lambda journal: write_all(picked, journal)
 
 
 def resume(
@@ -253,7 +204,7 @@ def resume(
     checked(**changes)
     if until is not None:
         _not_behind(folder, until)
-    answering = _answering(folder, backbone, base_url)
+    answering = answering_of(folder, backbone, base_url)
     own_prices = _price_file(prices)
     with folder.lock():
         Inbox(folder.inbox).begin()
@@ -443,64 +394,6 @@ def _in_thread(work: Callable[[], Outcome], stop: Callable[[], None]) -> Outcome
                 return running.result()
             except KeyboardInterrupt:
                 stop()
-
-
-def routes_in(file: Path | None, org: Resolved) -> tuple[bytes | None, Routes | None]:
-    """A routing file's content and what it says.  Raises RoutingInvalid."""
-    if file is None:
-        return None, None
-    from taskweave.backbones.routing import read_routes
-
-    try:
-        text = read_limited(file)
-    except Unreadable as trouble:
-        raise RoutingInvalid([trouble.problem(str(file))]) from None
-    return text, read_routes(text, str(file), org)
-
-
-def _backbone(given: str | Backbone, base_url: str | None, routes: Routes | None) -> Backbone:
-    """What answers: the backbone that was given, and beside it those of the routes."""
-    own_url = base_url
-    if routes is not None and any(route.takes_a_url and route.base_url is None for route in routes.routes):
-        # Then it has a meaning also where the run's own backbone has no use for it.
-        own_url = base_url if isinstance(given, str) and given.partition(":")[0] == "openai" else None
-    answering: Backbone
-    if isinstance(given, str):
-        answering = replaying.replay(given, base_url=own_url) if _replays(given) else backbones.backbone(given, base_url=own_url)
-    else:
-        checked_backbone(given)
-        answering = given
-    if routes is None:
-        return answering
-    from taskweave.backbones.routing import Routed
-
-    return Routed(answering, routes, spec=given if isinstance(given, str) else None, base_url=base_url)
-
-
-def _replays(backbone: str | Backbone) -> bool:
-    """Whether nobody is asked, since another run's answers are taken."""
-    return isinstance(backbone, str) and backbone.partition(":")[0] == replaying.KIND
-
-
-def _lasting(spec: str) -> str:
-    """The backbone as a later process, in another folder, has to name it."""
-    return replaying.lasting(spec) if _replays(spec) else backbones.lasting(spec)
-
-
-def _answering(folder: RunFolder, given: Backbone | None, base_url: str | None) -> Backbone:
-    """What answers a run that is resumed: the object that was given, else what its config names."""
-    config, name = folder.config, folder.config.segments[-1].backbone
-    if given is None:
-        if config.backbone_given == "object":
-            raise RunRefused(
-                f"{folder.path}: the run was begun from Python with a backbone object named {name!r}, which no file can bring back. "
-                f"Resume it from Python with such an object: Run.open({str(folder.path)!r}).resume(backbone=...)."
-            )
-        return _backbone(config.backbone, base_url or config.base_url, folder.routes())
-    answering = _backbone(given, base_url or config.base_url, folder.routes())
-    if given.name != name:
-        raise RunRefused(f"{folder.path}: backbone={given!r} is named {given.name!r}, but {name!r} answered so far. Give one of that name.")
-    return answering
 
 
 def _not_behind(folder: RunFolder, until: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from taskweave import driving
+from taskweave.answering import routes_in
 from taskweave.backbones import backbone as backbone_called
 from taskweave.backbones.lengths import Lengths, Planned, read_lengths, shipped_lengths
 from taskweave.backbones.pricing import FREE, Price, PriceList, Used, bill, price_of
@@ -114,7 +115,7 @@ def estimate(
     A `style` of None is that which the probed backbone needs.  `lengths` are those shipped where none are given; `say` is told what is
     being done.  Raises BadInput for what cannot be used, and Interrupted where a signal ended it.
     """
-    routes = driving.routes_in(routing, org.resolved)[1]
+    routes = routes_in(routing, org.resolved)[1]
     if price_of(backbone, prices) is not FREE:
         backbone_called(backbone, base_url=base_url or _ANYWHERE)  # refuses what is none
     calendar = WorkCalendar(org.resolved.calendar)

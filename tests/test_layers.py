@@ -22,7 +22,7 @@ FOUNDATIONS = {"org", "engine", "pool"}
 PORTS = {"prompts", "runs", "backbones", "tools", "telemetry"}
 LOOP = {"simulation"}
 READERS = {"evaluation", "exports", "report", "conversations", "orgagent"}
-DOOR = {"__main__", "cli", "api", "driving", "estimating", "given", "interrupts", "looking", "rehearsal", ""}
+DOOR = {"__main__", "cli", "api", "answering", "driving", "estimating", "given", "interrupts", "looking", "rehearsal", ""}
 MAY: dict[str, set[str]] = {
     **dict.fromkeys(WORDS, WORDS),
     **dict.fromkeys(FOUNDATIONS, WORDS),

@@ -6,18 +6,25 @@ Entry points: `RunConfig`, `read_config`.  Does not know where it is kept, nor w
 from __future__ import annotations
 
 import json
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taskweave.errors import BadInput
 from taskweave.records import StyleName
 
-VERSION = 1
+VERSION = 2  # 1 had no parent, no budgets and no parts left out
+
+Part = Literal["diagnose", "align", "reconcile", "roll_up", "retrieval"]
+PARTS: tuple[Part, ...] = get_args(Part)  # of the paper's loop that can be left out, to see what they do
 
 
 class Segment(BaseModel):
-    """From which week on the run works with which organization, prompts and backbone.  Paths are relative to the run folder."""
+    """From which week on (0: the beginning) the run works with which organization, prompts and backbone.
+
+    Paths are relative to the run folder.  `backbone` is the name that requests carry; `given` and `base_url` are how it was asked for where
+    that differs from the run's own; `draw` > 0 asks anew what a parent was answered.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -25,7 +32,29 @@ class Segment(BaseModel):
     org: str = "org.yaml"
     prompts: str = "prompts"
     backbone: str
+    given: str | None = None
+    base_url: str | None = None
     draw: int = Field(default=0, ge=0)
+
+
+class Parent(BaseModel):
+    """Where a fork comes from, and what it changed: from `week` on, with these incidents added and those dropped, by their ids."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    run: str
+    path: str
+    week: int = Field(ge=1)
+    added: tuple[str, ...] = Field(default=(), strict=False)
+    dropped: tuple[str, ...] = Field(default=(), strict=False)
+    prompts: bool = False
+    backbone: bool = False
+    redraw: bool = False
+
+    @property
+    def is_control(self) -> bool:
+        """Whether nothing but chance differs: a redrawn run in which nothing else was changed."""
+        return self.redraw and not (self.added or self.dropped or self.prompts or self.backbone)
 
 
 class RunConfig(BaseModel):
@@ -46,6 +75,11 @@ class RunConfig(BaseModel):
     style: StyleName = "full"
     routing: str | None = None  # the file in the run folder
     max_fallback: float | None = Field(default=None, ge=0, le=1)
+    budget_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    budget_tokens: int | None = Field(default=None, gt=0)
+    budget_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    without: tuple[Part, ...] = Field(default=(), strict=False)
+    parent: Parent | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     segments: tuple[Segment, ...] = Field(min_length=1, strict=False)
 
