@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taskweave import backbones
+from taskweave.engine.budget import Budget
 from taskweave.engine.journal import Journal
 from taskweave.errors import BadInput, Refused, RoutingInvalid, RunRefused
 from taskweave.given import checked_backbone, prompt_folders
@@ -80,10 +81,12 @@ def asked_in(
     *,
     look: bool,
     say: Callable[[str], None],
+    budget: Budget | None = None,
 ) -> tuple[StyleName, Callable[[Journal], None] | None]:
     """How the steps of a new run are asked, and what writes down what was asked to find that out.
 
-    As was told; else as the run that is replayed was asked, as the weakest of the endpoints needs it, or whole.
+    As was told; else as the run that is replayed was asked, as the weakest of the endpoints needs it, or whole.  What is
+    asked for that stays within the run's `budget`.
     """
     members: dict[str, Backbone] = dict(getattr(answering, "members", {answering.name: answering}))
     if not isinstance(backbone, str):
@@ -97,7 +100,7 @@ def asked_in(
     whole = PromptBook.load(*prompt_folders(prompts, "full"))
     picked = [
         chosen(one, base_url=base_url if one.name == answering.name else getattr(one, "base_url", None), prompts=whole, style=given,
-               allowed=look, say=say)
+               allowed=look, say=say, budget=budget)
         for one in endpoints.values()
     ]  # fmt: skip
     style: StyleName = "compact" if any(one.style == "compact" for one in picked) else "full"

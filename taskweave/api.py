@@ -121,6 +121,9 @@ class Run:
         limit: int | None = None,
         patience: float | None = None,
         max_fallback: float | None = None,
+        budget_usd: float | None = None,
+        budget_tokens: int | None = None,
+        budget_hours: float | None = None,
         prices: str | Path | None = None,
         observe: Callable[[Progress], None] | None = None,
         tracer_provider: Tracers | None = None,
@@ -128,7 +131,8 @@ class Run:
         """Continue it to its horizon, or to a later one.  Nothing that was answered is asked again.
 
         A run that was begun with a backbone object goes on with one of the same name: `backbone`.  `prices` is a file of your own prices,
-        by which the cost is reckoned from now on; `tracer_provider` as in `simulate`.
+        by which the cost is reckoned from now on; budgets, and what they count, are those of the whole run; `tracer_provider` as in
+        `simulate`.
         """
         checked(tracer_provider=tracer_provider)
         changes: dict[str, Any] = {
@@ -137,6 +141,9 @@ class Run:
             "limit": limit,
             "patience": patience,
             "max_fallback": max_fallback,
+            "budget_usd": budget_usd,
+            "budget_tokens": budget_tokens,
+            "budget_hours": budget_hours,
             "prices": Path(prices) if prices is not None else None,
         }
         warnings: list[str] = []
@@ -322,6 +329,9 @@ def simulate(
     style: StyleName | None = None,
     routing: str | Path | None = None,
     max_fallback: float | None = None,
+    budget_usd: float | None = None,
+    budget_tokens: int | None = None,
+    budget_hours: float | None = None,
     look: bool = True,
     prices: str | Path | None = None,
     observe: Callable[[Progress], None] | None = None,
@@ -330,7 +340,8 @@ def simulate(
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
     `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
-    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `look=False` asks nothing of an
+    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `budget_usd`,
+    `budget_tokens` and `budget_hours` what it may take at the most over all its sessions, `look=False` asks nothing of an
     endpoint beforehand, `prices` is a file of your own prices.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is
     left as it is (None: one is made where OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the
     run that is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
@@ -353,6 +364,9 @@ def simulate(
         style=style,
         routing=Path(routing) if routing is not None else None,
         max_fallback=max_fallback,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        budget_hours=budget_hours,
         look=look,
         prices=Path(prices) if prices is not None else None,
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import interrupts, telemetry
 from taskweave.answering import answering_of, asked_in, backbone_for, lasting, make_ready, replays, routes_in
+from taskweave.engine.budget import Budget
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
@@ -37,6 +38,7 @@ from taskweave.prompts import PromptBook
 from taskweave.records import StyleName
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
+from taskweave.runs.budgets import budget_of, costs, prices_in, refuse_unpriced
 from taskweave.runs.folder import refuse_place
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed
@@ -112,6 +114,9 @@ def begin(
     style: StyleName | None = None,
     routing: Path | None = None,
     max_fallback: float | None = None,
+    budget_usd: float | None = None,
+    budget_tokens: int | None = None,
+    budget_hours: float | None = None,
     look: bool = True,
     say: Callable[[str], None] = lambda _: None,
     prices: Path | None = None,
@@ -134,6 +139,9 @@ def begin(
         tags=tags,
         style=style,
         max_fallback=max_fallback,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        budget_hours=budget_hours,
     )
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
@@ -145,10 +153,13 @@ def begin(
     place = out if out is not None else default_path(resolved.slug, seed)
     refuse_place(place)  # before anything is paid
     own_prices = _price_file(prices)
+    listed = prices_in(prices)
+    refuse_unpriced(budget_usd, _named(backbone), _members(answering), listed)
     if agree is not None and not replays(backbone):
         agree(answering, style or "full")
     make_ready(answering)
-    chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say)
+    budget = Budget(usd=budget_usd, tokens=budget_tokens, cost=costs(_named(backbone), listed))
+    chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say, budget=budget)
     laid = prompt_folders(prompts, chosen)
     PromptBook.load(*laid).try_out(laid[0])
     config = RunConfig(
@@ -165,6 +176,9 @@ def begin(
         routing=None if routes is None else ROUTING,
         style=chosen,
         max_fallback=max_fallback,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        budget_hours=budget_hours,
         segments=(Segment(backbone=answering.name),),
     )
     folder = RunFolder.create(
@@ -190,6 +204,9 @@ def resume(
     limit: int | None = None,
     patience: float | None = None,
     max_fallback: float | None = None,
+    budget_usd: float | None = None,
+    budget_tokens: int | None = None,
+    budget_hours: float | None = None,
     prices: Path | None = None,
     observe: Callable[[Progress], None] | None = None,
     told: Telemetry | None = None,
@@ -200,12 +217,15 @@ def resume(
     `told` has what is done told as spans, where the environment or a tracer provider asks for that.
     """
     given = {"until": until, "base_url": base_url, "limit": limit, "patience": patience, "max_fallback": max_fallback}
+    given |= {"budget_usd": budget_usd, "budget_tokens": budget_tokens, "budget_hours": budget_hours}
     changes = {key: value for key, value in given.items() if value is not None}
     checked(**changes)
     if until is not None:
         _not_behind(folder, until)
     answering = answering_of(folder, backbone, base_url)
     own_prices = _price_file(prices)
+    usd = budget_usd if budget_usd is not None else folder.config.budget_usd
+    refuse_unpriced(usd, folder.config.backbone, _members(answering), prices_in(prices, folder.prices()))
     with folder.lock():
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
@@ -213,7 +233,9 @@ def resume(
         folder = folder.with_config(**changes)
         if own_prices is not None:
             folder.keep_prices(own_prices)
-        if (still := _still_stopped(folder)) is not None:
+        # By other prices it may have spent less.
+        cheaper = own_prices is not None and folder.config.budget_usd is not None
+        if (still := _still_stopped(folder)) is not None and not cheaper:
             return folder, still
         return folder, _within(folder, answering, observe, told)
 
@@ -278,7 +300,7 @@ def _refuse_changed(folder: RunFolder) -> None:
 
 def _refuse_exchanged(folder: RunFolder, backbone: Backbone) -> None:
     """Divergence where another model than the one that answered so far stands under its name; only one in a file can tell."""
-    members: Mapping[str, Backbone] = getattr(backbone, "members", {folder.config.segments[-1].backbone: backbone})
+    members = _members(backbone, folder.config.segments[-1].backbone)
     for name, one in members.items():
         fingerprint = getattr(one, "fingerprint", None)
         if not callable(fingerprint):
@@ -296,6 +318,7 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
     """The simulation itself, on a loop of its own: in a thread where this one has a running loop (a notebook)."""
     inbox = Inbox(folder.inbox)
     until = WorkCalendar(folder.organization().calendar).boundary(folder.config.until)
+    budget = budget_of(folder)
 
     async def driven(witness: Witness | None) -> Outcome:
         try:
@@ -308,6 +331,7 @@ def _within(folder: RunFolder, backbone: Backbone, observe: Callable[[Progress],
                 observe=observe,
                 interrupted=interrupts.heard,
                 witness=witness,
+                budget=budget,
             )
         except DiskFull as full:
             return _without_room(folder, full)
@@ -333,7 +357,7 @@ def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
     from taskweave.telemetry.spans import Facts
 
     config = folder.config
-    members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
+    members = _members(backbone)
     servers = {identity: server_of(getattr(member, "base_url", None)) for identity, member in members.items()}
     return Facts(
         run=folder.path.name,
@@ -352,9 +376,10 @@ def _still_stopped(folder: RunFolder) -> Outcome | None:
     with JournalReader(folder.journal_path) as reader:
         stops, weeks = reader.stops(), reader.weeks()
     last = stops[-1] if stops and stops[-1].current else None
-    if last is None or not stays_stopped(last.why, last.cause, folder.config.max_fallback):
+    if last is None or not stays_stopped(last.bound, folder.config):
         return None
-    return Outcome(stop=last.why, cause=last.cause, week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=len(weeks))
+    digest = weeks[-1].digest if weeks else None
+    return Outcome(stop=last.why, cause=last.cause, week=len(weeks), digest=digest, executed=len(weeks), bound=last.bound)
 
 
 def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
@@ -365,6 +390,16 @@ def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
     with JournalReader(folder.journal_path) as reader:
         weeks = reader.weeks()
     return Outcome(stop="disk", cause=str(full), week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=0)
+
+
+def _members(backbone: Backbone, own: str | None = None) -> Mapping[str, Backbone]:
+    """What answers, by the identity that requests carry."""
+    return getattr(backbone, "members", {own or backbone.name: backbone})
+
+
+def _named(backbone: str | Backbone) -> str:
+    """As a run's config says it."""
+    return backbone if isinstance(backbone, str) else backbone.name
 
 
 def _price_file(file: Path | None) -> bytes | None:

@@ -114,12 +114,14 @@ class Divergence(TaskWeaveError):
 class Transient(TaskWeaveError):
     """One attempt failed and may be tried again.
 
-    `retry_after` is in seconds, 0 where the provider named none.
+    `retry_after` is in seconds, 0 where the provider named none; `billed` says that an answer may have been made, and billed, all the
+    same: nobody waited any longer, or the connection broke after the request had been sent.
     """
 
-    def __init__(self, why: str, retry_after: float = 0.0) -> None:
+    def __init__(self, why: str, retry_after: float = 0.0, *, billed: bool = False) -> None:
         super().__init__(why)
         self.retry_after = retry_after
+        self.billed = billed
 
 
 class Refused(TaskWeaveError):

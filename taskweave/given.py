@@ -74,6 +74,10 @@ def _share(value: Any) -> bool:
     return value is None or (_seconds(value) and value <= 1)
 
 
+def _amount(value: Any) -> bool:
+    return value is None or (_seconds(value) and value > 0)
+
+
 def _texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
 
@@ -91,5 +95,11 @@ _RULES = {
     ),
     "style": (lambda value: value in (None, "full", "compact"), "the style of asking is 'full' or 'compact'."),
     "max_fallback": (_share, "a share from 0 to 1 is needed, for example 0.2."),
+    "budget_usd": (_amount, "a number of dollars above 0 is needed, for example 2.5."),
+    "budget_tokens": (
+        lambda value: value is None or (_whole(value) and value >= 1),
+        "a whole number above 0 is needed, for example 2000000.",
+    ),
+    "budget_hours": (_amount, "a number of hours above 0 is needed, for example 1.5."),
     "tags": (_texts, "texts by texts are needed, for example {'study': 'pilot'}."),
 }

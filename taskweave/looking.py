@@ -11,15 +11,17 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from taskweave.backbones.probe import SITE, Found, look
 from taskweave.backbones.probed import Probed, keep, place_of, recall
-from taskweave.engine.gateway import journaled, reserve
+from taskweave.engine.budget import Budget, reserve
+from taskweave.engine.gateway import journaled
 from taskweave.engine.journal import Ended, Journal, Landed
 from taskweave.engine.promises import COMPLETE, Ask, outcome_key
-from taskweave.errors import BadInput
+from taskweave.errors import BadInput, Refused, Transient
 from taskweave.prompts import PromptBook
-from taskweave.records import Backbone, StyleName, tokens
+from taskweave.records import Backbone, Completion, Request, StyleName, tokens
 
 COMPACT_NEEDS = 1_000  # tokens of the longest prompt that the compact style sends, about
 SETTINGS = (
@@ -44,11 +46,12 @@ def chosen(
     style: StyleName | None,
     allowed: bool,
     say: Callable[[str], None],
+    budget: Budget | None = None,
 ) -> Chosen:
     """The style that was given, else the one that suits what is known of the endpoint.
 
-    `allowed` is whether it may be asked; `say` hears a line for a person.  Raises BadInput where the endpoint's context is shorter than
-    the prompts, naming what to set.
+    `allowed` is whether it may be asked, as far as the run's `budget` reaches; `say` hears a line for a person.
+    Raises BadInput where the endpoint's context is shorter than the prompts, naming what to set.
     """
     full = longest(prompts)
     known = recall(backbone.name, base_url)
@@ -56,7 +59,8 @@ def chosen(
     found: Found | None = None
     if asks and (known is None or not _enough(known, style, full)):
         say(f"Looking at {_where(backbone.name, base_url)}: a few small questions, as not enough is known (--no-look: none).")
-        found = run_apart(partial(_looked, backbone, base_url, full, style))
+        asked = backbone if budget is None else Sparing(backbone, budget)
+        found = run_apart(partial(_looked, asked, base_url, full, style))
         if found.trouble:
             best = found.probed if found.probed.structured is not None else known
             picked = style or (_suited(best, full) if best is not None else "full")
@@ -75,6 +79,34 @@ def chosen(
         since = f" (as of {known.at[:10]}; 'taskweave probe' looks anew)" if found is None else ""
         say(f"Style {picked}: {_reason(known, picked, full)}{since}.")
     return Chosen(style=picked, found=found)
+
+
+class Sparing:
+    """A backbone that is asked only what its run's budget allows; all else of it is its own."""
+
+    def __init__(self, own: Backbone, budget: Budget) -> None:
+        self._own, self._budget = own, budget
+        self.name, self.origin = own.name, own.origin
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    async def complete(self, request: Request) -> Completion:
+        """Raises Transient where the budget allows no such call, and what the backbone raises."""
+        ask = Ask(f"{id(request)}", SITE, 0, 0, COMPLETE, request=request, estimate=reserve(request))
+        if (short := self._budget.short(ask, 0.0)) is not None:
+            raise Transient(f"not asked: {short.cause}")
+        self._budget.hold(ask)
+        try:
+            completion = await self._own.complete(request)
+        except (Transient, Refused) as trouble:
+            self._budget.lost(ask) if getattr(trouble, "billed", False) else self._budget.release(ask)
+            raise
+        except BaseException:  # also where nobody waits any longer
+            self._budget.lost(ask)
+            raise
+        self._budget.landed(ask, completion, 0.0)
+        return completion
 
 
 def longest(prompts: PromptBook) -> int:
@@ -167,6 +199,6 @@ def write_all(looks: Iterable[Chosen], journal: Journal) -> None:
     for ask, one, attempt in zip(asks, sent, journal.begin(asks), strict=True):
         if one.completion is not None:
             landed.append(Landed(ask, journaled(one.request, one.completion, one.seconds), attempt))
-        elif one.how != "late":  # that may have been answered and billed: its attempt stays without an end, which counts as lost
+        else:
             ended.append(Ended(attempt, one.how, one.why))
     journal.land(landed, ended)

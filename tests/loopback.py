@@ -13,13 +13,15 @@ met in order, one a request, before it answers well: an HTTP status, or "quota",
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import random
 import re
+import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -152,6 +154,19 @@ class Loopback:
                     seen = step
                 self._prefixes.add(prefix)
         return seen * _PREFIX_BYTES // 4 if seen >= _LEAST_CACHED else 0
+
+
+@contextlib.contextmanager
+def unreachable() -> Iterator[str]:
+    """The URL of a port that takes no more connections: whoever wants one waits in vain."""
+    with socket.socket() as listening, contextlib.ExitStack() as waiting:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):  # more than the system queues
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listening.getsockname())
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
 
 
 class _Server(ThreadingHTTPServer):

@@ -240,7 +240,7 @@ def test_a_share_is_beyond_the_bound_only_where_it_is_greater_and_of_enough_answ
     fallbacks: int, asked: int, most: float, stops: bool
 ) -> None:
     tally, heard = Tally(most), []
-    tally.halt = lambda why, cause: heard.append(why)
+    tally.halt = lambda why, cause, bound=None: heard.append(why)
     for number in range(asked):
         site = f"Y1@head/t{number}:execute"
         good = number < asked - fallbacks

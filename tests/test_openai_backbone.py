@@ -19,7 +19,7 @@ from taskweave.errors import BadInput, Refused, Transient
 from taskweave.prompts import PromptBook
 from taskweave.records import Completion, Request
 from taskweave.simulation import answers
-from tests.loopback import Loopback
+from tests.loopback import Loopback, unreachable
 from tests.samples import INPUTS
 
 BOOK = PromptBook.load()
@@ -128,23 +128,25 @@ def test_sixteen_calls_are_in_flight_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "said", "billed"),
     [
-        (429, "said 429: trouble 429"),
-        (500, "said 500"),
-        (503, "said 503"),
-        (408, "said 408"),
-        ("drop", "no connection to 127.0.0.1"),
-        ("garbage", "no chat completion"),
-        ("html", "no chat completion.*Welcome to the proxy"),
-        ("empty", "no chat completion"),
+        (429, "said 429: trouble 429", False),
+        (500, "said 500", False),
+        (503, "said 503", False),
+        (408, "said 408", False),
+        ("drop", "the connection to 127.0.0.1:[0-9]+ broke", True),
+        ("garbage", "no chat completion", True),
+        ("html", "no chat completion.*Welcome to the proxy", True),
+        ("empty", "no chat completion", True),
     ],
 )
-def test_what_may_pass_is_transient_and_is_not_repeated_here(fault: int | str, said: str) -> None:
+def test_what_may_pass_is_transient_says_whether_it_may_be_billed_and_is_not_repeated_here(
+    fault: int | str, said: str, billed: bool
+) -> None:
     with Loopback(faults=[fault]) as server:
         with pytest.raises(Transient, match=said) as caught:
             complete(server)
-        assert caught.value.retry_after == 0.0
+        assert (caught.value.retry_after, caught.value.billed) == (0.0, billed)
         assert len(server.requests) == 1
         assert complete(server).text
 
@@ -181,15 +183,23 @@ def test_refusal_truncation_and_an_empty_answer_are_outcomes() -> None:
 
 
 def test_a_silent_endpoint_is_given_up_after_the_timeout() -> None:
-    with Loopback(faults=["hang"]) as server, pytest.raises(Transient, match=r"no answer within 0\.3 s"):
+    with Loopback(faults=["hang"]) as server, pytest.raises(Transient, match=r"no answer within 0\.3 s") as caught:
         complete(server, timeout=0.3)
+    assert caught.value.billed, "it may have been answered all the same"
 
 
 def test_an_endpoint_that_is_not_there_is_transient() -> None:
     with Loopback() as server:
         pass
-    with pytest.raises(Transient, match="no connection to 127.0.0.1"):
+    with pytest.raises(Transient, match="no connection to 127.0.0.1") as caught:
         complete(server)
+    assert not caught.value.billed
+
+
+def test_a_connection_that_does_not_come_about_in_time_is_transient_and_nothing_was_sent() -> None:
+    with unreachable() as url, pytest.raises(Transient, match=r"no connection to 127\.0\.0\.1:[0-9]+ within 0\.2 s") as caught:
+        asyncio.run(OpenAI("any", url, timeout=0.4).complete(request()))
+    assert not caught.value.billed
 
 
 def test_the_provider_says_when_to_come_back() -> None:

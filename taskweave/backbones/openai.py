@@ -30,6 +30,8 @@ _NO_KEY = "none"  # what endpoints that want no key are sent
 _HEADER = re.compile(r"[\x21-\x7e]+")
 _KEY = re.compile(r"\b(?:sk|key)-[\w*-]{4,}")
 _LIKE_AN_OUTAGE = (408, 409, 425, 429)
+# Of the HTTP library, by name: `openai` has come with one and with another.  What fails so has sent no whole request.
+_NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "LocalProtocolError"}
 # These answer this request and say nothing of the endpoint: outcomes, to be journaled like any answer.
 _OUTCOMES = {
     "context_length_exceeded": "overflow",
@@ -73,6 +75,7 @@ class OpenAI:
         if self._key and not _HEADER.fullmatch(self._key):
             raise BadInput("OPENAI_API_KEY holds blanks or characters that no key has; set it anew")
         self._timeout, self._transport = timeout, transport
+        self._connect_timeout = min(10.0, timeout / 2)  # well before the whole call's, which cannot tell whether anything was sent
         self._dialect = Dialect()
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -98,14 +101,21 @@ class OpenAI:
             async with asyncio.timeout(self._timeout):
                 answer: ChatCompletion = await client.chat.completions.create(**wire.body)
                 return answer
-        except (TimeoutError, openai.APITimeoutError):
-            raise Transient(f"no answer within {self._timeout:g} s") from None
+        except TimeoutError:
+            raise Transient(f"no answer within {self._timeout:g} s", billed=True) from None
+        except openai.APITimeoutError as late:
+            if not _was_sent(late):
+                raise Transient(f"no connection to {self._host()} within {self._connect_timeout:g} s") from None
+            raise Transient(f"no answer within {self._timeout:g} s", billed=True) from None
         except openai.APIStatusError as trouble:
             return self._outcome_of(trouble, wire)
         except openai.APIConnectionError as trouble:
-            raise Transient(f"no connection to {self._host()}: {self._words(trouble.__cause__ or trouble)}") from None
+            words = self._words(trouble.__cause__ or trouble)
+            if not _was_sent(trouble):
+                raise Transient(f"no connection to {self._host()}: {words}") from None
+            raise Transient(f"the connection to {self._host()} broke: {words}", billed=True) from None
         except (openai.APIResponseValidationError, ValueError) as trouble:
-            raise Transient(f"{self._host()} answered with no chat completion: {self._words(trouble)}") from None
+            raise Transient(f"{self._host()} answered with no chat completion: {self._words(trouble)}", billed=True) from None
         except openai.OpenAIError as trouble:
             raise Refused(f"{self._host()}: {self._words(trouble)}") from None
 
@@ -134,7 +144,7 @@ class OpenAI:
 
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            timeout = openai.Timeout(self._timeout, connect=min(10.0, self._timeout))
+            timeout = openai.Timeout(self._timeout, connect=self._connect_timeout)
             http = None
             if self._transport is not None:
                 http = openai.DefaultAsyncHttpxClient(transport=self._transport, timeout=timeout)
@@ -149,7 +159,7 @@ class OpenAI:
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = getattr(choice, "message", None)
         if message is None or isinstance(message, str | list | dict):
-            raise Transient(f"{self._host()} answered with no chat completion: {self._words(answer)}")
+            raise Transient(f"{self._host()} answered with no chat completion: {self._words(answer)}", billed=True)
         usage = getattr(answer, "usage", None)
         details = getattr(usage, "prompt_tokens_details", None)
         finish = _name(getattr(choice, "finish_reason", None)) or "stop"
@@ -226,6 +236,11 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
         if math.isfinite(seconds):
             return max(seconds, 0.0)
     return 0.0
+
+
+def _was_sent(trouble: BaseException) -> bool:
+    """Whether a request may have reached the endpoint before its connection broke, or nobody waited any longer."""
+    return type(trouble.__cause__ or trouble.__context__ or trouble).__name__ not in _NOT_SENT
 
 
 def _whole(text: Json) -> str | None:

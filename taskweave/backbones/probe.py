@@ -42,12 +42,12 @@ _BETWEEN = 2  # questions, at most, between what was seen and what was not
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
-    """One question, and its answer or how it ended: retry, refused, or late (nobody waited any longer; it may have been answered)."""
+    """One question, and its answer or how it ended: retry, refused, or unknown (it may have been answered, and billed)."""
 
     request: Request
     completion: Completion | None
     seconds: float
-    how: Literal["outcome", "retry", "refused", "late"] = "outcome"
+    how: Literal["outcome", "retry", "refused", "unknown"] = "outcome"
     why: str = ""
 
 
@@ -217,10 +217,10 @@ class _Asking:
             async with asyncio.timeout(seconds):
                 completion = await self._backbone.complete(request)
         except TimeoutError:
-            self._ended(request, began, "late", late := f"no answer within {seconds:.1f} s")
+            self._ended(request, began, "unknown", late := f"no answer within {seconds:.1f} s")
             raise _Late(late) from None
         except Transient as trouble:
-            self._ended(request, began, "retry", str(trouble))
+            self._ended(request, began, "unknown" if trouble.billed else "retry", str(trouble))
             raise
         except Refused as trouble:
             self._ended(request, began, "refused", str(trouble))
@@ -228,7 +228,7 @@ class _Asking:
         self._sent.append(Sent(request=request, completion=completion, seconds=self._clock() - began))
         return completion
 
-    def _ended(self, request: Request, began: float, how: Literal["retry", "refused", "late"], why: str) -> None:
+    def _ended(self, request: Request, began: float, how: Literal["retry", "refused", "unknown"], why: str) -> None:
         self._sent.append(Sent(request=request, completion=None, seconds=self._clock() - began, how=how, why=why))
 
     # ---------------------------------------------------------------- the parts

@@ -6,6 +6,7 @@ Entry point: `app`.  Knows no command.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -74,7 +75,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulate an organization for a year with language-model agents: exact, durable, explained.\n\n"
     "Begin with [bold]taskweave run company_a[/bold]: a year of a small software company, offline, in well under a minute.",
-    epilog="Exit codes: 0 done; 1 a bug; 2 bad input; 3 too many fallbacks; 5 divergence; 75 backbone out; 130 interrupted. "
+    epilog="Exit codes: 0 done; 1 a bug; 2 bad input; 3 a budget or --max-fallback; 5 divergence; 75 backbone out; 130 interrupted. "
     "After 3, 75 and 130 the run can be resumed.",
 )
 
@@ -151,6 +152,45 @@ Prices = Annotated[
         "--prices",
         metavar="FILE",
         help="Your own prices, in the form of the shipped ones; they go before those, e.g. --prices prices.yaml.",
+        show_default=False,
+    ),
+]
+
+
+def positive(number: float | None) -> float | None:
+    """A number above 0 that can be reached."""
+    if number is not None and not (number > 0 and math.isfinite(number)):
+        raise typer.BadParameter(f"{number:g} is not above 0; name how much is allowed, for example 2.5.")
+    return number
+
+
+BudgetUsd = Annotated[
+    float | None,
+    typer.Option(
+        "--budget-usd",
+        metavar="X",
+        callback=positive,
+        help="The most dollars that the run may spend, over all its sessions; it stops before that, resumable, e.g. --budget-usd 5.",
+        show_default=False,
+    ),
+]
+BudgetTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--budget-tokens",
+        metavar="N",
+        min=1,
+        help="The most tokens, of prompts and answers, that it may take likewise, e.g. --budget-tokens 2000000.",
+        show_default=False,
+    ),
+]
+BudgetHours = Annotated[
+    float | None,
+    typer.Option(
+        "--budget-hours",
+        metavar="H",
+        callback=positive,
+        help="The most hours that it may run likewise; what is in flight then is given up, e.g. --budget-hours 8.",
         show_default=False,
     ),
 ]

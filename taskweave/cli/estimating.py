@@ -100,7 +100,8 @@ def estimate(
 def agreement(
     count: Callable[[Backbone, StyleName], Estimate], price_file: Path | None, *, yes: bool
 ) -> Callable[[Backbone, StyleName], None]:
-    """What a run calls before it begins: nothing for a backbone that nobody bills, else the estimate and the question.
+    """What a run calls before it begins: nothing for a backbone that nobody bills, else the estimate and the question.  `yes` is the answer
+    beforehand, as a budget is.
 
     Raises BadInput where nobody can be asked, Interrupted where the answer is no.
     """
@@ -116,7 +117,10 @@ def agreement(
         for text in summary(found):
             output.note(text)
         if not _on_a_terminal():
-            raise BadInput(f"{backbone.name} may be billed, and nobody can be asked here. Add --yes to go on; nothing was written.")
+            raise BadInput(
+                f"{backbone.name} may be billed, and nobody can be asked here. Add --yes to go on, or bound it, for example with "
+                "--budget-usd 5; nothing was written."
+            )
         sys.stderr.write("go on? [y/N] ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from taskweave.simulation.year import Progress
 
 EVERY = {"terminal": 0.1, "plain": 5.0}  # seconds between two looks
+SILENT = 2.0  # seconds without an answer, among failures, before they take the line
+_WORDS = 160  # characters of what a provider said
 _WINDOW = 30.0  # seconds whose pace tells the time left
 
 
 def describe(progress: Progress, left: float | None, *, paused: bool = False) -> str:
     """One line: simulated date, tasks done, calls made since it was started or resumed, tokens, cost, time left or that it is paused.
 
-    ASCII, for any terminal.
+    While nothing is answered it says that instead.  ASCII, for any terminal.
     """
+    if progress.outage is not None and progress.outage.seconds >= SILENT and not paused:
+        return f"{progress.date}  week {progress.week}/{progress.weeks}  {silent(*progress.outage)}"
     tokens = progress.prompt_tokens + progress.completion_tokens
     known = f"{amount(progress.replayed)} answers from the journal, " if progress.replayed else ""
     return (
@@ -33,6 +37,13 @@ def describe(progress: Progress, left: float | None, *, paused: bool = False) ->
         f"{known}{amount(progress.calls)} calls made now, {progress.in_flight} in flight  {amount(tokens)} tokens  "
         f"{dollars(progress.cost)}  {'paused' if paused else f'{duration(left)} left'}"
     )
+
+
+def silent(seconds: float, trouble: str, left: float) -> str:
+    """That nothing is answered: since when, what the provider said last, and how long the run waits on."""
+    words = " ".join(trouble.split()).encode("ascii", "replace").decode()
+    words = words if len(words) <= _WORDS else words[: _WORDS - 3] + "..."
+    return f"no answer for {duration(seconds)}, stops in {duration(left)}; last: {words}"
 
 
 def amount(number: float) -> str:
@@ -104,7 +115,9 @@ class Watch:
             from rich.progress import BarColumn, TextColumn
             from rich.progress import Progress as Bar
 
-            self.live = Bar(TextColumn("{task.description}"), BarColumn(bar_width=20), console=output.console(sys.stderr), transient=True)
+            self.live = Bar(
+                TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), console=output.console(sys.stderr), transient=True
+            )
             self.live.start()
             self.row = self.live.add_task("starting", total=None)
         return self

@@ -13,7 +13,22 @@ import typer
 
 from taskweave import interrupts
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, RunName, Style, Until, named_assign, named_style
+from taskweave.cli.app import (
+    AsJson,
+    Assign,
+    BaseUrl,
+    BudgetHours,
+    BudgetTokens,
+    BudgetUsd,
+    Org,
+    Prices,
+    Prompts,
+    RunName,
+    Style,
+    Until,
+    named_assign,
+    named_style,
+)
 from taskweave.cli.progress import Watch
 from taskweave.errors import BadInput
 from taskweave.records import StyleName
@@ -118,6 +133,9 @@ def run(
         ),
     ] = None,
     max_fallback: MaxFallback = None,
+    budget_usd: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    budget_hours: BudgetHours = None,
     look: Annotated[
         bool,
         typer.Option(
@@ -127,7 +145,10 @@ def run(
     ] = True,
     prices: Prices = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Begin without the question that a backbone which is paid for calls for, e.g. --yes.")
+        bool,
+        typer.Option(
+            "--yes", help="Begin without the question that a backbone which is paid for calls for, where no budget bounds it, e.g. --yes."
+        ),
     ] = False,
     tag: Annotated[
         list[str] | None,
@@ -190,10 +211,13 @@ def run(
         style=named_style(style),
         routing=routing,
         max_fallback=max_fallback,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        budget_hours=budget_hours,
         look=look,
         say=output.note,
         prices=prices,
-        agree=agreement(estimated, prices, yes=yes),
+        agree=agreement(estimated, prices, yes=yes or any(one is not None for one in (budget_usd, budget_tokens, budget_hours))),
     )
     with Watch(Inbox(folder.inbox)) as watch:
         outcome = drive(folder, answering, observe=watch.see, told=told())
@@ -215,6 +239,9 @@ def resume(
         ),
     ] = None,
     max_fallback: MaxFallback = None,
+    budget_usd: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    budget_hours: BudgetHours = None,
     prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
@@ -235,6 +262,9 @@ def resume(
             limit=limit,
             patience=patience,
             max_fallback=max_fallback,
+            budget_usd=budget_usd,
+            budget_tokens=budget_tokens,
+            budget_hours=budget_hours,
             observe=watch.see,
             prices=prices,
             told=told(),
@@ -303,7 +333,7 @@ def stopped(folder: RunFolder, outcome: Outcome) -> str:
 
     cause = f": {outcome.cause.rstrip('.')}" if outcome.cause else ""
     again = f", of which {outcome.executed} had been re-executed" if outcome.executed < outcome.week else ""
-    command = resume_command(folder.path, outcome.stop or "", outcome.cause)
+    command = resume_command(folder.path, outcome.bound)
     return f"{outcome.stop} after week {outcome.week}{again}{cause}. Continue with: {command}"
 
 

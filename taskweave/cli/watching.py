@@ -13,7 +13,7 @@ import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, RunName
-from taskweave.cli.progress import amount, duration, priced
+from taskweave.cli.progress import amount, dollars, duration, priced, silent
 from taskweave.errors import RunRefused
 
 if TYPE_CHECKING:
@@ -148,11 +148,13 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("held by", now.holder or "nobody"),
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
+        *([] if now.trouble is None else [("trouble", silent(*now.trouble))]),
         ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
         ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {lost}"),
         ("tokens", tokens),
         *(economy.lines(now.economy) if now.economy is not None else ()),
         ("cost", priced(now.cost, now.cost_uncached)),
+        *_budgets(now),
         *_fallbacks(now),
         *_by_backbone(now),
         ("incidents", ", ".join(now.injections) or "none"),
@@ -162,6 +164,19 @@ def _lines(now: Status) -> list[tuple[str, str]]:
     if now.rejected:
         lines.append(("rejected", "; ".join(now.rejected)))
     return [*lines, ("next", now.next)]
+
+
+def _budgets(now: Status) -> list[tuple[str, str]]:
+    parts = []
+    for name, (spent, allowed) in now.budgets.items():
+        if name == "budget_usd":
+            parts.append(f"{dollars(spent)} of {dollars(allowed)}")
+        elif name == "budget_hours":
+            parts.append(f"{duration(3600 * spent)} of {duration(3600 * allowed)}")
+        else:
+            parts.append(f"{spent:,.0f} of {allowed:,.0f} tokens")
+    lost = ", what is lost or in flight counted at the most" if now.lost or now.in_flight else ""
+    return [("budget", f"{'; '.join(parts)} taken{lost}")] if parts else []
 
 
 def _fallbacks(now: Status) -> list[tuple[str, str]]:

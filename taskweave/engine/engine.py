@@ -22,8 +22,9 @@ from pathlib import Path
 from types import CoroutineType
 from typing import Any, NamedTuple
 
+from taskweave.engine.budget import Bound, Budget
 from taskweave.engine.clock import Clock
-from taskweave.engine.gateway import Gateway, Pacing, completed, storable
+from taskweave.engine.gateway import Gateway, Outage, Pacing, completed, storable
 from taskweave.engine.journal import Ended, Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
 from taskweave.engine.store import damaged
@@ -52,8 +53,8 @@ _NONE = Tokens()
 class EngineStats:
     """How far an engine is.  Tokens are of all answers that this run rests on so far, replayed ones included.
 
-    `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer was never seen,
-    `elapsed` seconds since this engine began to drive; `used` are the tokens by backbone.
+    `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer may have been made and was
+    not seen, `elapsed` seconds since this engine began to drive; `used` are the tokens by backbone.  `outage` is what goes wrong now.
     """
 
     asked: int = 0
@@ -67,6 +68,7 @@ class EngineStats:
     completion_tokens: int = 0
     used: Mapping[str, Tokens] = field(default_factory=dict)
     elapsed: float = 0.0
+    outage: Outage | None = None
 
 
 class Engine:
@@ -74,8 +76,8 @@ class Engine:
 
     `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is called about
     every twentieth of a second; `interrupted` says whether a signal came before this engine heard them; `witness` is told what is asked
-    now.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage, refused, disk, divergence, error; None: it did not)
-    and `cause` says so in words.
+    now; `budget` is what it may take.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage, refused, budget, disk,
+    divergence, error; None: it did not), `cause` says so in words, and `bound` is the one that was reached, where one was.
     """
 
     def __init__(
@@ -91,12 +93,14 @@ class Engine:
         pacing: Pacing | None = None,
         interrupted: Callable[[], bool] = lambda: False,
         witness: Witness | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.journal = journal
         self.seed = seed
         self.inbox = inbox
         self.stop: str | None = None
         self.cause = ""
+        self.bound: Bound | None = None
         self._observe, self._was_interrupted, self._witness = observe, interrupted, witness
         self._gateway = Gateway(
             journal=journal,
@@ -107,6 +111,7 @@ class Engine:
             halt=self.halt,
             stir=self._stir,
             witness=witness,
+            budget=budget,
         )
         self._sites: set[str] = set()
         self._open: dict[str, Work] = {}
@@ -176,17 +181,18 @@ class Engine:
             in_flight=gateway.in_flight,
             queued=gateway.queued,
             retries=gateway.retries,
-            lost=self.journal.lost + gateway.cancelled,
+            lost=self.journal.lost + gateway.lost,
             prompt_tokens=sum(used.prompt for used in self._used.values()),
             completion_tokens=sum(used.completion for used in self._used.values()),
             used=dict(self._used),
             elapsed=self._loop.time() - self._began if self._loop else 0.0,
+            outage=gateway.outage if self._loop else None,
         )
 
-    def halt(self, why: str, cause: str = "") -> None:
+    def halt(self, why: str, cause: str = "", bound: Bound | None = None) -> None:
         """End the run before its horizon: nothing more is sent, what is in flight is waited for and journaled.  The first reason stays."""
         if self.stop is None:
-            self.stop, self.cause = why, cause
+            self.stop, self.cause, self.bound = why, cause, bound
             self._gateway.close()
         self._stir()
 
@@ -209,6 +215,7 @@ class Engine:
         with self._signals():
             try:
                 self.journal.begin_session()
+                self._gateway.begin()
                 if self._was_interrupted():
                     self._interrupted()
                 watcher = asyncio.create_task(self._watch())
@@ -471,7 +478,7 @@ class Engine:
                     work.coroutine.close()
             try:
                 self._commit()
-                self.journal.write_stop(self.stop or "finished", self.cause)
+                self.journal.write_stop(self.stop or "finished", self.cause, self.bound)
             except DiskFull as full:
                 # What could not be written stays an attempt without an end: a loss that is counted.
                 self.halt("disk", str(full))

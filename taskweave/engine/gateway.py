@@ -1,7 +1,7 @@
 """How requests reach a backbone: in which order, how many at once, how often again, and when to give up.
 
 Entry point: `Gateway`, which the engine pumps.  One heap ordered by due time, a limit, backoff with full jitter that honours
-Retry-After without holding a slot, a breaker, and patience.  It knows wall-clock time and no simulated time; what an answer
+Retry-After without holding a slot, a breaker, patience, and a budget.  It knows wall-clock time and no simulated time; what an answer
 means, and who waits for it, is not its business.
 """
 
@@ -13,7 +13,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
+from taskweave.engine.budget import REACHED, Budget, Halt, reserve
 from taskweave.engine.journal import Ended, Journal, Landed, Outcome
 from taskweave.engine.promises import Ask, Due
 from taskweave.engine.witness import Witness
@@ -35,6 +37,16 @@ class Pacing:
     longest: float = 30.0
     trip: int = 8
     cool: float = 1.0
+
+
+class Outage(NamedTuple):
+    """Attempts fail and nothing is answered: for so many seconds by now, with the last trouble in the provider's words, and the seconds
+    of patience that are left.
+    """
+
+    seconds: float
+    trouble: str
+    left: float
 
 
 class Breaker:
@@ -77,9 +89,9 @@ class Gateway:
     """Sends what was submitted, as far as limit, breaker and pause allow.
 
     What comes back collects in `landed` and `ended`, to be journaled by the engine; `departing` is sent once the engine's turn
-    is committed; `fault` is an exception of the backbone
-    that is neither Transient nor Refused, a bug.  `halt(why, cause)` is called for outage, refused and fault, `stir()` whenever
-    there is something new.
+    is committed; `fault` is an exception of the backbone that is neither Transient nor Refused, a bug; `lost` counts attempts whose answer
+    may have been made and was not seen.  `halt(why, cause)` is called for outage, refused, fault and a budget that is spent, `stir()`
+    whenever there is something new.
     """
 
     def __init__(
@@ -90,9 +102,10 @@ class Gateway:
         limit: int,
         patience: float,
         pacing: Pacing,
-        halt: Callable[[str, str], None],
+        halt: Halt,
         stir: Callable[[], None],
         witness: Witness | None = None,
+        budget: Budget | None = None,
     ) -> None:
         if limit < 1:
             raise BadInput(f"the limit is {limit}; at least 1 request must be allowed at a time")
@@ -105,10 +118,11 @@ class Gateway:
         self.fault: BaseException | None = None
         self.paused = False
         self.retries = 0
-        self.cancelled = 0
+        self.lost = 0
         self._journal, self._backbone = journal, backbone
         self._patience, self._pacing = patience, pacing
         self._halt, self._stir, self._witness = halt, stir, witness
+        self._budget = budget or Budget()
         self._heap: list[tuple[Due, int, Ask]] = []
         self._order = 0
         self._flying: dict[asyncio.Task[tuple[Completion, float]], Ask] = {}
@@ -119,6 +133,7 @@ class Gateway:
         self._unanswered_since: float | None = None
         self._patience_timer: asyncio.TimerHandle | None = None
         self._last_trouble = ""
+        self._over_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -133,6 +148,20 @@ class Gateway:
     @property
     def idle(self) -> bool:
         return not (self._flying or self._heap or self._sleeping or self.landed or self.ended)
+
+    @property
+    def outage(self) -> Outage | None:
+        """What goes wrong now; None after an answer, and while nothing has failed."""
+        if self._down_since is None or self._unanswered_since is None:
+            return None
+        now = asyncio.get_running_loop().time()
+        return Outage(now - self._unanswered_since, self._last_trouble, max(0.0, self._down_since + self._patience - now))
+
+    def begin(self) -> None:
+        """The engine begins to drive, and the time that it is allowed to run."""
+        loop = asyncio.get_running_loop()
+        if (over := self._budget.begin(loop.time())) is not None:
+            self._over_timer = loop.call_at(over, self._time_over)
 
     def submit(self, ask: Ask, due: Due) -> None:
         """Queue an ask; the lower `due` goes first, then the earlier."""
@@ -155,7 +184,14 @@ class Gateway:
                 if wait is not None and self._breaker_timer is None:
                     self._breaker_timer = loop.call_later(wait, self._breaker_cooled)
                 break
-            ask = heapq.heappop(self._heap)[2]
+            ask = self._heap[0][2]
+            if (short := self._budget.short(ask, loop.time())) is not None:
+                # What is in flight holds the most that it can take, and mostly takes less.
+                if not self._flying and not batch:
+                    self._halt(REACHED, *short)
+                break
+            heapq.heappop(self._heap)
+            self._budget.hold(ask)
             self._breaker.sent(ask)
             batch.append(ask)
         if not batch:
@@ -194,7 +230,7 @@ class Gateway:
         """Take back what is `departing`, before it has left: its attempts were not committed.  Nothing more is sent."""
         self._closed = True
         for task in self.departing:
-            del self._flying[task]
+            self._budget.release(self._flying.pop(task))
             task.cancel()
         self.departing = []
 
@@ -209,6 +245,9 @@ class Gateway:
             await asyncio.gather(*self._flying, return_exceptions=True)
             await asyncio.sleep(0)
             raise
+        finally:
+            if self._over_timer is not None:
+                self._over_timer.cancel()
 
     # ---------------------------------------------------------------- inside
     async def _send(self, ask: Ask) -> tuple[Completion, float]:
@@ -223,7 +262,7 @@ class Gateway:
             async with asyncio.timeout(limit):
                 completion = await self._backbone.complete(ask.request)
         except TimeoutError as late:
-            raise Transient(f"no answer within {limit:g} s") from late
+            raise Transient(f"no answer within {limit:g} s", billed=True) from late
         return completion, clock() - began
 
     def _came_back(self, ask: Ask, attempt: int, task: asyncio.Task[tuple[Completion, float]]) -> None:
@@ -231,9 +270,10 @@ class Gateway:
             return  # withdrawn
         self._stir()
         if task.cancelled():
-            self.cancelled += 1
-            if not self._closed:
-                self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone cancelled its own request"))
+            if self._closed:
+                self._lost(ask)
+            else:
+                self._failed_badly(ask, attempt, EngineFault(f"{ask.site!r}: the backbone cancelled its own request"))
             return
         trouble = task.exception()
         if trouble is not None and self._witness is not None:
@@ -242,20 +282,22 @@ class Gateway:
             case None:
                 completion, latency = task.result()
                 if not isinstance(completion, Completion):
-                    self._failed_badly(attempt, EngineFault(f"{ask.site!r}: the backbone returned {completion!r}, not a Completion"))
+                    self._failed_badly(ask, attempt, EngineFault(f"{ask.site!r}: the backbone returned {completion!r}, not a Completion"))
                     return
                 if self._witness is not None:
                     self._witness.landed(ask, completion, latency)
                 self._recovered()
+                self._budget.landed(ask, completion, latency)
                 assert ask.request is not None, "look-ups are not sent"
                 self.landed.append(Landed(ask, journaled(ask.request, completion, latency), attempt))
             case Transient():
                 self._failed(ask, attempt, trouble)
             case Refused():
+                self._budget.release(ask)
                 self.ended.append(Ended(attempt, "refused", str(trouble)))
                 self._halt("refused", str(trouble))
             case _:
-                self._failed_badly(attempt, trouble)
+                self._failed_badly(ask, attempt, trouble)
 
     def _answered(self) -> None:
         self._down_since = None
@@ -272,7 +314,11 @@ class Gateway:
             self._breaker_timer = None
 
     def _failed(self, ask: Ask, attempt: int, trouble: Transient) -> None:
-        self.ended.append(Ended(attempt, "retry", str(trouble)))
+        if trouble.billed:
+            self._lost(ask)
+        else:
+            self._budget.release(ask)
+        self.ended.append(Ended(attempt, "unknown" if trouble.billed else "retry", str(trouble)))
         self._last_trouble = str(trouble)
         if self._closed:
             return
@@ -312,20 +358,24 @@ class Gateway:
         self._breaker_timer = None
         self._stir()
 
-    def _failed_badly(self, attempt: int, trouble: BaseException) -> None:
+    def _time_over(self) -> None:
+        """Nothing is sent any more, and what is in flight is given up.  Its attempts stay without an end."""
+        short = self._budget.over(asyncio.get_running_loop().time(), len(self._flying))
+        self._halt(REACHED, *short)
+        self.cancel()
+
+    def _lost(self, ask: Ask) -> None:
+        self.lost += 1
+        self._budget.lost(ask)
+
+    def _failed_badly(self, ask: Ask, attempt: int, trouble: BaseException) -> None:
+        self._lost(ask)
         self.ended.append(Ended(attempt, "fault", f"{type(trouble).__name__}: {trouble}"))
         self.fault = self.fault or trouble
         self._halt("error", f"{type(trouble).__name__}: {trouble}")
 
 
 # ---------------------------------------------------------------- what a call takes
-def reserve(request: Request) -> int:
-    """A call's upper bound in tokens, recorded with each attempt: no tokenizer makes more tokens than there are bytes."""
-    asked = sum(len(role.encode()) + len(text.encode()) for role, text in request.messages)
-    schema = 0 if request.schema is None else len(request.schema_text().encode())
-    return asked + schema + request.sampling.max_tokens
-
-
 def journaled(request: Request, completion: Completion, latency: float) -> Outcome:
     """A completion in the form that is journaled, with its tokens."""
     fields: dict[str, Json] = {name: value for name in _FIELDS if (value := getattr(completion, name)) not in (None, ())}

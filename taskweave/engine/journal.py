@@ -15,12 +15,14 @@ import sqlite3
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from taskweave.engine.accounts import MAYBE_BILLED
+from taskweave.engine.budget import Bound
 from taskweave.engine.promises import Ask
 from taskweave.engine.reader import Injection, JournalReader
 from taskweave.engine.store import Transaction, damaged, leave_wal, legible, named, named_trouble, open_for_writing
@@ -58,7 +60,10 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An attempt that closed without an outcome: `how` is one word (retry, refused, fault), `why` the provider's words."""
+    """An attempt that closed without an outcome: `how` is one word, `why` the provider's words.
+
+    retry: it took nothing; unknown: its answer may have been made, and billed; refused, fault: the run stopped.
+    """
 
     attempt: int
     how: str
@@ -73,9 +78,10 @@ def as_said(payload: dict[str, Json], n: int) -> int:
 class Journal:
     """The writing side.  `create` makes a new journal (BadInput where there is one), otherwise an existing one is opened.
 
-    `lost` counts the attempts of earlier sessions that no end closes, `last_tick` is the latest committed tick (-1: none),
-    `weeks` the number of closed weeks, `undone` whether the last `joined` was rolled back, as far as it had not been committed by one of
-    the `saves` that close a week.  DiskFull, BadInput (damaged, foreign, newer) come from any method that touches the file.
+    `lost` counts the attempts of earlier sessions whose answer may have been made and is not here, `last_tick` is the latest committed
+    tick (-1: none), `weeks` the number of closed weeks, `undone` whether the last `joined` was rolled back, as far as it had not been
+    committed by one of the `saves` that close a week.  DiskFull, BadInput (damaged, foreign, newer) come from any method that touches the
+    file.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -87,7 +93,9 @@ class Journal:
         self.undone = False
         self.saves = 0
         with named_trouble(path):
-            self.lost = self._count("SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends)")
+            self.lost = self._count(
+                f"SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends WHERE how NOT IN {MAYBE_BILLED})"
+            )
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
             self.weeks = self._count("SELECT count(*) FROM weeks")
             self._attempt = self._count("SELECT coalesce(max(id), 0) FROM attempts")
@@ -255,10 +263,14 @@ class Journal:
             cursor = self._db.execute("INSERT INTO sessions(first_attempt) VALUES (?)", (self._attempt + 1,))
             self._session = int(cursor.lastrowid or 0)
 
-    def write_stop(self, why: str, cause: str) -> None:
-        """How this session ended: "finished", or the reason and the cause in words."""
+    def write_stop(self, why: str, cause: str, bound: Bound | None = None) -> None:
+        """How this session ended: "finished", or the reason, the cause in words, and the bound that was reached, if one was."""
+        told = None if bound is None else canonical(asdict(bound))
         with self._transaction():
-            self._db.execute("INSERT INTO stops(session, why, cause, week) VALUES (?, ?, ?, ?)", (self._session, why, cause, self.weeks))
+            self._db.execute(
+                "INSERT INTO stops(session, why, cause, week, bound) VALUES (?, ?, ?, ?, ?)",
+                (self._session, why, cause, self.weeks, told),
+            )
 
     def close(self) -> None:
         """Leave WAL mode, so that the folder can be copied and opened read-only, and close."""

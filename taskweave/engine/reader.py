@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
+from taskweave.engine import accounts
+from taskweave.engine.budget import Bound, Usage
 from taskweave.engine.store import legible, named_trouble, open_for_reading
 from taskweave.records import Json, tokens
 
@@ -37,8 +39,9 @@ class Injection:
 class Counts:
     """A journal in numbers.
 
-    `outcomes` by kind; `ended` by how (outcome, retry, refused, fault); `lost` attempts of earlier sessions, and `open` ones of the
-    last session: in flight while an engine holds the run, lost otherwise.  `lost_tokens` and `open_tokens` are their upper bounds.
+    `outcomes` by kind; `ended` by how (outcome, retry, unknown, refused, fault).  `lost` attempts, whose answer may have been made and is
+    not here, have ended so or have no end and are of earlier sessions; `open` ones are those without an end of the last session: in flight
+    while an engine holds the run, lost otherwise.  `lost_tokens` and `open_tokens` are their upper bounds.
     """
 
     outcomes: dict[str, int]
@@ -120,13 +123,26 @@ class ClosedWeek:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stop:
-    """How a session ended; `current` is False where a later session has begun (it runs, or was killed)."""
+    """How a session ended, and the bound that ended it, if one did; `current` is False where a later session has begun (it runs, or was
+    killed).
+    """
 
     why: str
     cause: str
     week: int
     at: str
     current: bool
+    bound: Bound | None = None
+
+
+class Silence(NamedTuple):
+    """Attempts have ended and none in an answer: `since` the last one, or the session's beginning; `first` is when the first of them did,
+    `said` the provider's words at the last.
+    """
+
+    since: str
+    first: str
+    said: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,13 +216,14 @@ class JournalReader:
         with self._moment():
             first = self._number("SELECT coalesce(max(first_attempt), 0) FROM sessions")
             loose = "FROM attempts WHERE id NOT IN (SELECT attempt FROM ends) AND id"
+            lost = f"{loose} < ?1 OR id IN (SELECT attempt FROM ends WHERE how IN {accounts.MAYBE_BILLED})"
             return Counts(
                 outcomes=dict(self._db.execute("SELECT kind, count(*) FROM outcomes GROUP BY kind ORDER BY kind")),
                 inherited=self._number("SELECT count(*) FROM outcomes WHERE inherited"),
                 attempts=self._number("SELECT count(*) FROM attempts"),
                 ended=dict(self._db.execute("SELECT how, count(*) FROM ends GROUP BY how ORDER BY how")),
-                lost=self._number(f"SELECT count(*) {loose} < ?", first),
-                lost_tokens=self._number(f"SELECT coalesce(sum(est), 0) {loose} < ?", first),
+                lost=self._number(f"SELECT count(*) {lost}", first),
+                lost_tokens=self._number(f"SELECT coalesce(sum(est), 0) {lost}", first),
                 open=self._number(f"SELECT count(*) {loose} >= ?", first),
                 open_tokens=self._number(f"SELECT coalesce(sum(est), 0) {loose} >= ?", first),
                 ticks=self._number("SELECT count(*) FROM ticks"),
@@ -317,8 +334,32 @@ class JournalReader:
 
     def stops(self) -> list[Stop]:
         """How the sessions ended, oldest first; a session that was killed has none."""
-        query = "SELECT why, cause, week, at, session = (SELECT max(seq) FROM sessions) FROM stops ORDER BY seq"
-        return [Stop(why=why, cause=cause, week=week, at=at, current=bool(current)) for why, cause, week, at, current in self._rows(query)]
+        query = "SELECT why, cause, week, at, session = (SELECT max(seq) FROM sessions), bound FROM stops ORDER BY seq"
+        with legible(self.path, "stops"):
+            return [
+                Stop(why=why, cause=cause, week=week, at=at, current=bool(current), bound=bound and Bound(**_mapping(bound)))
+                for why, cause, week, at, current, bound in self._rows(query)
+            ]
+
+    def silence(self) -> Silence | None:
+        """What goes wrong now, where attempts of the last session have ended since its last answer; None where none has."""
+        rows = self._rows(
+            "WITH last(at) AS (SELECT max(at) FROM (SELECT max(at) AS at FROM ends WHERE how = 'outcome'"
+            " UNION ALL SELECT max(at) FROM sessions))"
+            " SELECT last.at, min(e.at) OVER (), e.why FROM ends e, last WHERE e.at > last.at AND e.how IN ('retry', 'unknown')"
+            " ORDER BY e.at DESC, e.attempt DESC LIMIT 1"
+        )
+        return Silence(*rows[0]) if rows else None
+
+    def usage(self) -> list[Usage]:
+        """Tokens that the run's own calls took, by backbone; what may have been billed counts at the most."""
+        with self._moment(), legible(self.path, "what was used"):
+            return accounts.usage(self._db)
+
+    def driven(self) -> tuple[float, float]:
+        """Seconds that engines drove the run, and those that its slowest answer took."""
+        with self._moment(), legible(self.path, "sessions"):
+            return accounts.driven(self._db), accounts.slowest(self._db)
 
     def injections(self) -> list[Injection]:
         rows = self._rows("SELECT id, tick, payload FROM injections ORDER BY tick, id")

@@ -17,7 +17,7 @@ from types import TracebackType
 from taskweave.errors import BadInput, DiskFull
 
 APPLICATION_ID = 0x54574A31  # "TWJ1", shown by `file journal.db`
-VERSION = 2
+VERSION = 3  # 2 did not say which bound had ended a run, nor whether the answer of an attempt may have been made
 WAIT_SECONDS = 30.0
 
 # Only outcomes are looked up by key while a run goes on: an index by digest more would write a page anew for each row of each commit.
@@ -38,7 +38,8 @@ CREATE INDEX injections_by_tick ON injections(tick);
 CREATE TABLE rejected(seq INTEGER PRIMARY KEY, name TEXT NOT NULL, why TEXT NOT NULL, tick INTEGER NOT NULL);
 CREATE TABLE weeks(week INTEGER PRIMARY KEY, digest TEXT NOT NULL, facts TEXT NOT NULL, {_AT});
 CREATE TABLE inputs(name TEXT PRIMARY KEY, digest TEXT NOT NULL);
-CREATE TABLE stops(seq INTEGER PRIMARY KEY, session INTEGER NOT NULL, why TEXT NOT NULL, cause TEXT NOT NULL, week INTEGER NOT NULL, {_AT});
+CREATE TABLE stops(seq INTEGER PRIMARY KEY, session INTEGER NOT NULL, why TEXT NOT NULL, cause TEXT NOT NULL, week INTEGER NOT NULL,
+    bound TEXT, {_AT});
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """

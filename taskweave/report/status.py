@@ -10,21 +10,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from taskweave.backbones.pricing import Bill, Used, bill
 from taskweave.backbones.structured import origin_of
-from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, PromptUse, Stop
+from taskweave.engine.budget import Bound
+from taskweave.engine.reader import ClosedWeek, Counts, JournalReader, PromptUse, Silence, Stop
 from taskweave.errors import BadInput
 from taskweave.org.calendar import WorkCalendar
 from taskweave.report.economy import Economy, economy
 from taskweave.report.figures import answers
 from taskweave.runs import RunConfig, RunFolder
+from taskweave.runs.budgets import taken
 from taskweave.runs.inbox import Inbox
 from taskweave.runs.resuming import resume_command
 
 FINISHED = "finished"
+_NOTICED = 2.0  # seconds without an answer
 _TOTALS = ("calls", "prompt_tokens", "completion_tokens", "asked", "repaired", "fallback")
+
+
+class Trouble(NamedTuple):
+    """Of a run whose attempts fail: seconds without an answer, the provider's last words, the seconds of patience that are left."""
+
+    seconds: float
+    said: str
+    left: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,14 +44,15 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `cost` (dollars, with what the
+    `calls` were answered, `inherited` of them by the run this one is a fork of; of `lost` ones an answer may have been made, and billed,
+    that is not here.  `cost` (dollars, with what the
     provider said it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited
     cost nothing here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
     tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `fallback_share` is that of all of them, None
     before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
-    `rejected` what could not be used, with the reason.  `economy` is there where it was
-    asked for: it reads all that was sent.
+    `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run has taken and what is allowed, lost calls
+    counted at the most; `trouble` is what goes wrong now.  `economy` is there where it was asked for: it reads all that was sent.
     """
 
     run: str
@@ -77,6 +89,8 @@ class Status:
     answers: Mapping[str, Mapping[str, tuple[int, int, int]]]
     backbones: Mapping[str, Mapping[str, int]]
     max_fallback: float | None
+    budgets: Mapping[str, tuple[float, float]]
+    trouble: Trouble | None
     left: float | None
     injections: tuple[str, ...]
     waiting: tuple[str, ...]
@@ -101,6 +115,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
         stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
+        budgets, silence = taken(config, folder.prices(), journal), journal.silence()
         facts: Mapping[str, Any] = closed[-1].facts if closed else {}
         until = closed[-1].at if closed else None
         spent = economy(journal, len(closed), facts, until, compute=deep == "computed") if deep else None
@@ -145,6 +160,8 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         answers=_by_step(told),
         backbones=_by_backbone(told, uses),
         max_fallback=config.max_fallback,
+        budgets=budgets,
+        trouble=_trouble(silence, config.patience) if state == "running" else None,
         cost=None if cost is None else cost.cost,
         cost_uncached=None if cost is None else cost.uncached,
         left=_left(closed, weeks, began) if state == "running" else None,
@@ -153,7 +170,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
         week_digest=closed[-1].digest if closed else None,
         tags=config.tags,
-        next=_next(folder, state, stop.cause if stop is not None else ""),
+        next=_next(folder, state, stop.bound if stop is not None else None),
         economy=spent,
     )
 
@@ -228,20 +245,34 @@ def _bill(folder: RunFolder, uses: Iterable[PromptUse]) -> Bill | None:
     return bill(used, folder.prices())
 
 
-def _next(folder: RunFolder, state: str, cause: str) -> str:
+def _next(folder: RunFolder, state: str, bound: Bound | None) -> str:
     run = shlex.quote(str(folder.path))
     if state == "paused":
         return f"taskweave continue {run}"
     if state == "running":
         return f"taskweave pause {run}"
-    return f"taskweave export {run} --format jsonl --out data" if state == FINISHED else resume_command(folder.path, state, cause)
+    return f"taskweave export {run} --format jsonl --out data" if state == FINISHED else resume_command(folder.path, bound)
 
 
 def _left(closed: list[ClosedWeek], weeks: int, began: str | None) -> float | None:
     """Seconds until the horizon, at the pace of the last weeks closed since the session began: before that nobody may have driven it."""
-    recent = [datetime.fromisoformat(week.at.replace("Z", "+00:00")) for week in closed[-5:] if began is not None and week.at >= began]
+    recent = [_moment(week.at) for week in closed[-5:] if began is not None and week.at >= began]
     if len(recent) < 2:
         return None
     pace = (recent[-1] - recent[0]).total_seconds() / (len(recent) - 1)
-    since = (datetime.now(UTC) - recent[-1]).total_seconds()
-    return max(0.0, pace * (weeks - len(closed)) - since)
+    return max(0.0, pace * (weeks - len(closed)) - _since(recent[-1]))
+
+
+def _trouble(silence: Silence | None, patience: float) -> Trouble | None:
+    """What goes wrong now; an attempt that failed among others that are answered is none."""
+    if silence is None or (seconds := _since(_moment(silence.since))) < _NOTICED:
+        return None
+    return Trouble(seconds, silence.said, max(0.0, patience - _since(_moment(silence.first))))
+
+
+def _since(moment: datetime) -> float:
+    return (datetime.now(UTC) - moment).total_seconds()
+
+
+def _moment(at: str) -> datetime:
+    return datetime.fromisoformat(at.replace("Z", "+00:00"))

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")  # where names of runs are looked for, under the folder one stands in
 CONFIG = "config.json"
-RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback"})  # what may change without changing a request
+# What may change without changing a request.
+RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback", "budget_usd", "budget_tokens", "budget_hours"})
 PRICES = "prices.yaml"
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
@@ -137,7 +138,7 @@ class RunFolder:
         return RunFolder(path, read_config(text, str(file)))
 
     def with_config(self, **changes: Any) -> RunFolder:
-        """The run with what `resume` may change, written in one step: until, base_url, limit, patience, max_fallback."""
+        """The run with what `resume` may change, written in one step: what is in RESUMABLE."""
         if other := set(changes) - RESUMABLE:
             raise RunRefused(f"{self.path}: {sorted(other)} cannot change in a run; they would change what is asked. Start a new run.")
         config = read_config(json.dumps({**self.config.model_dump(mode="json"), **changes}), str(self.path / CONFIG))

@@ -6,13 +6,15 @@ more than a given share of them are fallbacks; the ledger takes them for the wee
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from taskweave.engine.budget import Bound, Halt
 from taskweave.records import LEVELS, Quality, step_of, worst
-from taskweave.runs.resuming import FALLBACK, beyond
 
+FALLBACK = "fallback"  # the word for a run that stopped because of too many fallbacks
 LEAST_OF_ALL = 20  # answers before their share says something
 LEAST_OF_A_GROUP = 10  # of one step at one level
 EXECUTION = "execution"  # the level below the week: decompose, execute, merge
@@ -50,7 +52,7 @@ class Tally:
 
     def __init__(self, most: float | None = None) -> None:
         self.most = most
-        self.halt: Callable[[str, str], None] = lambda why, cause: None
+        self.halt: Halt = lambda why, cause, bound=None: None
         self._by_site: dict[str, list[One]] = {}
         self._all = Counts()
         self._groups: defaultdict[Group, Counts] = defaultdict(Counts)
@@ -102,7 +104,16 @@ class Tally:
         reasons = sum((self._reasons[group] for group in groups), Counter[str]())
         told = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))[:SHOWN_REASONS]
         often = "; ".join(f"{count:,} times {reason!r}" if count > 1 else f"once {reason!r}" for reason, count in told)
-        self.halt(FALLBACK, beyond(what, fallback, asked, self.most, often))
+        share = fallback / asked
+        # The next tenth above their share.
+        bound = Bound(option="max_fallback", allowed=self.most, enough=min(math.floor(10 * share + 1), 10) / 10)
+        self.halt(
+            FALLBACK,
+            f"of {what} {fallback:,} of {asked:,} ({100 * share:.1f} %) could not be used and were made by code, more than the "
+            f"{100 * self.most:.12g} % that are allowed; most often: {often}. "
+            f"To let it go on, allow --max-fallback {100 * bound.enough:.12g}%",
+            bound,
+        )
 
 
 def level_of(site: str) -> str:

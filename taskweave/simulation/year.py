@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from simpy.events import Event
 
 from taskweave.backbones.pricing import PriceList, Used, bill
+from taskweave.engine.budget import Bound, Budget
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
 from taskweave.engine.engine import Engine, EngineStats
+from taskweave.engine.gateway import Outage
 from taskweave.engine.journal import Journal
 from taskweave.engine.witness import Witness
 from taskweave.errors import IncidentInvalid
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 class Progress:
     """How far a run is; `date` and `week` are simulated, `elapsed` is seconds of wall clock since it started or resumed.
 
-    `cost` is in dollars, with what the provider said it had cached; None where no price is known.
+    `cost` is in dollars, with what the provider said it had cached; None where no price is known.  `outage` is what goes wrong now.
     """
 
     date: str
@@ -60,6 +62,7 @@ class Progress:
     completion_tokens: int
     cost: float | None
     elapsed: float
+    outage: Outage | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +70,7 @@ class Outcome:
     """How a run ended: `stop` is None at the horizon, else why it stopped.
 
     `week` is the last closed one, `digest` that of its seal; `executed` is the last that was executed this time.  It is an earlier one
-    where the run stopped while it re-executed what had been closed before.
+    where the run stopped while it re-executed what had been closed before.  `bound` is the one that was reached, where one was.
     """
 
     stop: str | None
@@ -75,6 +78,7 @@ class Outcome:
     week: int
     digest: str | None
     executed: int
+    bound: Bound | None = None
 
 
 class Year:
@@ -264,6 +268,7 @@ async def simulate(
     observe: Callable[[Progress], None] | None = None,
     interrupted: Callable[[], bool] = lambda: False,
     witness: Witness | None = None,
+    budget: Budget | None = None,
 ) -> Outcome:
     """Run or resume the year in `folder` up to the end of week `until_week`.  The caller holds the folder's lock.
 
@@ -308,6 +313,7 @@ async def simulate(
             observe=progress,
             interrupted=interrupted,
             witness=witness,
+            budget=budget,
         )
         setting.tally.halt = engine.halt
         clock = Clock()
@@ -330,7 +336,8 @@ async def simulate(
         if finished:
             pool.finish()
         week, digest = journal.last_week()
-        return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
+        executed = max(pool.weeks(), default=0)
+        return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=executed, bound=engine.bound)
 
 
 def _style(name: StyleName) -> Style | None:
@@ -360,4 +367,5 @@ def progress_of(year: Year, stats: EngineStats, prices: PriceList | None) -> Pro
         completion_tokens=stats.completion_tokens,
         cost=None if cost is None else cost.cost,
         elapsed=stats.elapsed,
+        outage=stats.outage,
     )
