@@ -2,11 +2,12 @@
 
     with Loopback(latency=0.02) as server: OpenAI("any", server.url)
 
-The answer is a valid instance of the schema, drawn from a hash of the messages: equal requests are answered equally.  It reports
-usage (with cached tokens for a prefix it has seen), counts what is in flight and its peak, and keeps every request.  `faults` are
-met in order, one a request, before it answers well: an HTTP status, or "quota", "key", "overflow", "garbage" (200 and no JSON),
-"html" (200, no JSON type), "empty" (no choices), "null" (no content), "refusal", "truncated", "prose" (JSON in a fence, with talk),
-"nonsense" (no JSON in it), "drop" (the connection is closed), "hang" (no answer while the server lives); bytes are the body of an HTTP 400.
+The answer is a valid instance of the schema, drawn from a hash of the messages: equal requests are answered equally, and none is longer
+than `max_tokens`.  It reports usage (with cached tokens for a prefix it has seen), adds it up in `used` (so many `answers` were made),
+counts what is in flight and its peak, and keeps every request.  `faults` are met in order, one a request, before it answers well: an HTTP
+status, or "quota", "key", "overflow", "garbage" (200 and no JSON), "html" (200, no JSON type), "empty" (no choices), "null" (no content),
+"refusal", "truncated", "prose" (JSON in a fence, with talk), "nonsense" (no JSON in it), "drop" (the connection is closed), "made" (it is
+closed once the answer has been made), "hang" (no answer while the server lives); bytes are the body of an HTTP 400.
 `python tests/loopback.py --latency 0.02` serves until it is interrupted and prints its address.
 """
 
@@ -70,6 +71,7 @@ class Loopback:
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
         self.in_flight = self.peak = 0
+        self.used = {"answers": 0, "prompt": 0, "cached": 0, "completion": 0}
         self._lock, self._closing, self._prefixes = threading.Lock(), threading.Event(), set[bytes]()
         outer = self
 
@@ -126,9 +128,16 @@ class Loopback:
             text = None
         elif fault == "refusal":
             text, refusal = None, "I cannot help with that."
+        most = request.get("max_tokens", request.get("max_completion_tokens"))
+        if text is not None and most is not None and len(text.encode()) > 4 * most:
+            text, finish = text.encode()[: 4 * most].decode(errors="ignore"), "length"
         message = {"role": "assistant", "content": text, "refusal": refusal}
         spent = -(-len((text or "").encode()) // 4)
         read = -(-len(prompt.encode()) // 4)
+        cached = self._cached(prompt.encode())
+        with self._lock:
+            for name, number in (("answers", 1), ("prompt", read), ("cached", cached), ("completion", spent)):
+                self.used[name] += number
         return {
             "id": "chatcmpl-" + hashlib.sha256(prompt.encode()).hexdigest()[:12],
             "object": "chat.completion",
@@ -140,7 +149,7 @@ class Loopback:
                 "prompt_tokens": read,
                 "completion_tokens": spent,
                 "total_tokens": read + spent,
-                "prompt_tokens_details": {"cached_tokens": self._cached(prompt.encode())},
+                "prompt_tokens_details": {"cached_tokens": cached},
             },
         }
 
@@ -200,7 +209,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body, key, fault)
 
     def _answer(self, body: dict[str, Any], key: str, fault: int | str | bytes | None) -> None:
-        if fault in ("drop", "hang"):
+        if fault == "made":
+            self.loopback.completion(body, None)
+        if fault in ("drop", "made", "hang"):
             self.close_connection = True
         elif isinstance(fault, bytes):
             self._send_bytes(400, fault, "application/json" if fault.startswith(b"{") else "text/plain")

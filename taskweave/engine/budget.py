@@ -17,7 +17,8 @@ from taskweave.records import Completion, Request
 
 REACHED = "budget"  # the word for a run that stopped because of it
 Cost = Callable[[str, float, float, float], float]  # of (backbone, prompt, cached, completion tokens), in dollars
-_SHARE_KEPT, _MOST_KEPT = 0.05, 0.5  # of the time that is left, and in seconds: what it takes to give up and write that down
+_SHARE_KEPT, _MOST_KEPT = 0.1, 2.0  # of the hours, and in seconds: kept for giving up and writing that down
+_QUICKEST = 0.05  # seconds in which nothing can be answered
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +119,7 @@ class Budget:
         if self.tokens is not None and tokens + sum(one.tokens for one in self._held.values()) + need.tokens > self.tokens:
             said = f"{tokens:,} of the {self.tokens:,} tokens that are allowed are spent{self._with_lost}"
             return _short("budget_tokens", self.tokens, tokens + need.tokens, f"{said}, and the next call can take up to {need.tokens:,}")
-        if self._ends is not None and now + self._slowest > self._ends:
+        if self._ends is not None and now + max(self._slowest, _QUICKEST) > self._ends:
             return self.over(now, 0)
         return None
 
@@ -159,8 +160,8 @@ class Budget:
     def _ends(self) -> float | None:
         if self.hours is None:
             return None
-        left = self.hours * 3600 - self._driven
-        return self._began + left - min(_MOST_KEPT, _SHARE_KEPT * max(left, 0.0))
+        seconds = 3600 * self.hours
+        return self._began - self._driven + seconds - min(_MOST_KEPT, _SHARE_KEPT * seconds)
 
     @property
     def _with_lost(self) -> str:

@@ -269,7 +269,7 @@ class Engine:
             self._turn()
             if not self._open if promise is None else promise._resolved:
                 return
-            if self._gateway.idle and not self._ready:
+            if self.stop is None and self._gateway.idle and not self._ready:
                 raise EngineFault(self._deadlock("the end of the run" if promise is None else repr(promise.site)))
             await self._stirred()
 
