@@ -5,14 +5,16 @@ Entry points: `budget_of`, for the engine; `refuse_unpriced`, before anything is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from taskweave.backbones.members import Gone
 from taskweave.backbones.pricing import FREE, Price, PriceList, price_of
 from taskweave.engine.budget import Budget, Cost
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput
+from taskweave.records import Backbone
 
 if TYPE_CHECKING:
     from taskweave.runs.config import RunConfig
@@ -54,9 +56,11 @@ def costs(given: str, own: PriceList | None) -> Cost:
     return cost
 
 
-def refuse_unpriced(usd: float | None, given: str, names: Iterable[str], own: PriceList | None) -> None:
-    """BadInput where dollars are bounded, and one of the backbones with these names has no known price."""
-    missing = [] if usd is None or _replays(given) else [name for name in names if price_of(name, own) is None]
+def refuse_unpriced(usd: float | None, given: str, members: Mapping[str, Backbone], own: PriceList | None) -> None:
+    """BadInput where dollars are bounded, and one of the backbones, by their identities, has no known price."""
+    if usd is None or _replays(given):
+        return
+    missing = [name for name, one in members.items() if price_of(name, own) is None and not isinstance(one, Gone)]
     if missing:
         raise unpriced(missing)
 
