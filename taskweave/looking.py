@@ -105,7 +105,8 @@ class Sparing:
         except BaseException:  # also where nobody waits any longer
             self._budget.lost(ask)
             raise
-        self._budget.landed(ask, completion, 0.0)
+        prompt, answer = completion.tokens(request)
+        self._budget.landed(ask, prompt, completion.cached_tokens or 0, answer, 0.0)
         return completion
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taskweave as tw
@@ -52,7 +52,7 @@ def test_a_call_holds_the_most_that_it_can_take_until_it_is_known_what_it_took()
         assert budget.short(one, 0.0) is None
         budget.hold(one)
     assert budget.short(third, 0.0) is not None
-    budget.landed(first, Completion(text="x", prompt_tokens=5, completion_tokens=5), 1.0)
+    budget.landed(first, 5, 0, 5, 1.0)
     assert budget.spent.tokens == 10
     assert budget.short(third, 0.0) is None
     budget.lost(second)
@@ -78,6 +78,7 @@ def test_what_costs_nothing_is_not_stopped_by_dollars() -> None:
     assert free.short(ask(), 0.0) is None
 
 
+@settings(deadline=None)
 @given(
     allowed=st.integers(NEED - 5, 6 * NEED),
     moves=st.lists(st.tuples(st.sampled_from(["send", "landed", "lost", "release"]), st.integers(0, 40)), max_size=60),
@@ -94,7 +95,7 @@ def test_whatever_happens_no_more_is_spent_than_is_allowed(allowed: int, moves: 
         elif flying:
             one = flying.pop(size % len(flying))
             if move == "landed":
-                budget.landed(one, Completion(text="x", prompt_tokens=size, completion_tokens=size), 0.1)
+                budget.landed(one, size, 0, size, 0.1)
             else:
                 getattr(budget, move)(one)
         assert budget.spent.tokens <= allowed
@@ -373,6 +374,27 @@ def test_a_replay_of_a_paid_run_costs_nothing(tmp_path: Path, monkeypatch: pytes
     done = type_in("run", "tiny", "--until", "week:1", "--out", "again", "--backbone", "replay:r", "--budget-usd", "0.0001")
     assert done.exit_code == 0, done.output
     assert tw.Run.open("again").digest() == tw.Run.open("r").digest()
+
+
+def test_a_fork_counts_its_own_calls_only_and_refuses_dollars_for_a_model_without_a_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Loopback() as server:
+        words = ["run", "tiny", "--until", "week:2", "--out", "r", "--backbone", MINI, "--base-url", server.url, "--no-look"]
+        assert type_in(*words).exit_code == 0
+        before = billed(server)
+        placebo = ["fork", "r", "--at", "week:2", "--no-look"]
+        assert type_in(*placebo, "--out", "same", "--budget-usd", "0.000001").exit_code == 0
+        assert billed(server) == before, "what is inherited has cost the fork nothing"
+        done = type_in(*placebo, "--out", "anew", "--redraw", "1", "--budget-tokens", "9000")
+        assert done.exit_code == 3, done.output
+        budgets = json.loads(type_in("status", "anew", "--json").stdout)["budgets"]
+        assert 0 < budgets["budget_tokens"][0] <= 9000
+        other = [*placebo, "--out", "other", "--backbone", "openai:unheard-of", "--base-url", server.url, "--budget-usd", "1"]
+        assert "no price is known of openai:unheard-of" in refused(*other)
+        assert not (tmp_path / "other").exists()
+    assert tw.Run.open("same").digest() == tw.Run.open("r").digest()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from taskweave.engine.promises import Ask
-from taskweave.records import Completion, Request
+from taskweave.records import Request
 
 REACHED = "budget"  # the word for a run that stopped because of it
 Cost = Callable[[str, float, float, float], float]  # of (backbone, prompt, cached, completion tokens), in dollars
@@ -138,12 +138,11 @@ class Budget:
         """An attempt is sent."""
         self._held[ask.key] = self._need(ask)
 
-    def landed(self, ask: Ask, completion: Completion, seconds: float) -> None:
-        """Its answer is there."""
+    def landed(self, ask: Ask, prompt: int, cached: int, completion: int, seconds: float) -> None:
+        """Its answer is there, and took so many tokens and seconds."""
         assert ask.request is not None
         del self._held[ask.key]
-        prompt, answer = completion.tokens(ask.request)
-        self._take(self._taken(ask.request.backbone, prompt, min(completion.cached_tokens or 0, prompt), answer))
+        self._take(self._taken(ask.request.backbone, prompt, min(cached, prompt), completion))
         self._slowest = max(self._slowest, seconds)
 
     def lost(self, ask: Ask) -> None:

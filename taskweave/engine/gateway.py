@@ -288,9 +288,10 @@ class Gateway:
                 if self._witness is not None:
                     self._witness.landed(ask, completion, latency)
                 self._recovered()
-                self._budget.landed(ask, completion, latency)
                 assert ask.request is not None, "look-ups are not sent"
-                self.landed.append(Landed(ask, journaled(ask.request, completion, latency), attempt))
+                outcome = journaled(ask.request, completion, latency)
+                self._budget.landed(ask, outcome.prompt_tokens, completion.cached_tokens or 0, outcome.completion_tokens, latency)
+                self.landed.append(Landed(ask, outcome, attempt))
             case Transient():
                 self._failed(ask, attempt, trouble)
             case Refused():

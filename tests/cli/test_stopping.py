@@ -35,7 +35,8 @@ def test_a_run_goes_on_to_a_later_horizon_and_refuses_an_earlier_one() -> None:
 
 def test_resume_accepts_what_changes_no_request_only() -> None:
     flags = {flag for name, parameter in parameters() if name == "resume" for flag in parameter.opts}
-    assert flags == {"run", "--until", "--base-url", "--limit", "--patience", "--max-fallback", "--prices", "--json"}
+    budgets = {"--budget-usd", "--budget-tokens", "--budget-hours"}
+    assert flags == {"run", "--until", "--base-url", "--limit", "--patience", "--max-fallback", *budgets, "--prices", "--json"}
 
 
 def test_a_live_run_is_watched_paused_continued_injected_and_stopped_from_another_process(incident: Path) -> None:
