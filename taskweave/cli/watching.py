@@ -65,6 +65,9 @@ def runs(
         named = (one[name] for name in ("run", "organization", "backbone", "state"))
         table.add_row(*named, week, one["date"], str(one["done"]), share, amount(one["calls"]), cost)
     output.show(table)
+    for one in found:
+        if one.get("without"):
+            output.line(f"{one['run']}: without {', '.join(one['without'])}")
 
 
 def inject(
@@ -144,6 +147,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("run", now.run),
         ("organization", f"{now.organization}, seed {now.seed}"),
         ("backbone", now.backbone + _ORIGINS.get(now.origin, "")),
+        *([("without", ", ".join(now.without))] if now.without else []),
         ("state", now.state + (f": {now.cause}" if now.cause else "")),
         ("held by", now.holder or "nobody"),
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),

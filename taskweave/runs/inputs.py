@@ -52,6 +52,8 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
 
 def _told(config: RunConfig) -> Iterator[tuple[str, Json]]:
     yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone), ("style", config.style))
+    if config.without:  # a run that leaves nothing out is the one that was begun before parts could be
+        yield "without", sorted(config.without)
     for number, segment in enumerate(config.segments):
         yield from ((f"segments.{number}.{name}", value) for name, value in segment.model_dump(mode="json").items())
 

@@ -286,6 +286,7 @@ async def simulate(
         routes=folder.routes(),
         tally=Tally(config.max_fallback),
         style=_style(config.style),
+        without=frozenset(config.without),
     )
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
