@@ -1,4 +1,4 @@
-"""`--without PART`: what a part of the loop does is seen in a run that leaves it out, and all else goes on (TaskWeave, Sec. 3.2 and 3.3)."""
+"""`--without PART`: what a part of the loop does is seen in a run that leaves it out; all else goes on (TaskWeave, Sec. 3.2, 3.3)."""
 
 from __future__ import annotations
 
