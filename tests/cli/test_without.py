@@ -62,3 +62,11 @@ def test_killed_and_resumed_a_run_without_parts_ends_with_the_undisturbed_digest
     assert json.loads(type_in("status", "killed", "--json").stdout)["state"] == "killed"
     assert shell("resume", "killed").returncode == 0
     assert type_in("digest", "killed").stdout == type_in("digest", "undisturbed").stdout
+
+
+def test_a_fork_and_a_verification_leave_out_what_the_run_does() -> None:
+    type_in("run", "tiny", "--until", "week:3", "--out", "r", "--without", "align", "--without", "roll_up")
+    assert type_in("fork", "r", "--at", "week:2", "--out", "same").exit_code == 0
+    assert json.loads(type_in("status", "same", "--json").stdout)["without"] == ["align", "roll_up"]
+    assert type_in("digest", "same").stdout == type_in("digest", "r").stdout
+    assert type_in("verify", "r").exit_code == 0
