@@ -66,8 +66,10 @@ def runs(
         table.add_row(*named, week, one["date"], str(one["done"]), share, amount(one["calls"]), cost)
     output.show(table)
     for one in found:
-        fork = [f"a fork of {one['parent']} from week {one['parent_week']} on"] if one.get("parent") else []
-        if notes := [*fork, *(f"{key}={value}" for key, value in one.get("tags", {}).items())]:
+        notes = [f"a fork of {one['parent']} from week {one['parent_week']} on"] if one.get("parent") else []
+        notes += [f"without {', '.join(one['without'])}"] if one.get("without") else []
+        notes += [f"{key}={value}" for key, value in one.get("tags", {}).items()]
+        if notes:
             output.line(f"{one['run']}: {', '.join(notes)}")
 
 
@@ -150,6 +152,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("backbone", now.backbone + _ORIGINS.get(now.origin, "")),
         *([("fork of", f"{now.parent}, from week {now.parent_week} on")] if now.parent is not None else ()),
         *([("tags", ", ".join(f"{key}={value}" for key, value in now.tags.items()))] if now.tags else ()),
+        *([("without", ", ".join(now.without))] if now.without else []),
         ("state", now.state + (f": {now.cause}" if now.cause else "")),
         ("held by", now.holder or "nobody"),
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),

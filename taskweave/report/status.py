@@ -40,8 +40,8 @@ class Status:
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
     tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `fallback_share` is that of all of them, None
     before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
-    `rejected` what could not be used, with the reason.  `economy` is there where it was
-    asked for: it reads all that was sent.
+    `rejected` what could not be used, with the reason.  `without` are the parts of the loop that it leaves out.  `economy` is
+    there where it was asked for: it reads all that was sent.
     """
 
     run: str
@@ -79,6 +79,7 @@ class Status:
     answers: Mapping[str, Mapping[str, tuple[int, int, int]]]
     backbones: Mapping[str, Mapping[str, int]]
     max_fallback: float | None
+    without: tuple[str, ...]
     left: float | None
     injections: tuple[str, ...]
     waiting: tuple[str, ...]
@@ -150,6 +151,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         answers=_by_step(told),
         backbones=_by_backbone(told, uses),
         max_fallback=config.max_fallback,
+        without=config.without,
         cost=None if cost is None else cost.cost,
         cost_uncached=None if cost is None else cost.uncached,
         left=_left(closed, weeks, began) if state == "running" else None,
