@@ -388,6 +388,7 @@ def simulate(
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     budget_hours: float | None = None,
+    without: str | Sequence[str] = (),
     look: bool = True,
     prices: str | Path | None = None,
     observe: Callable[[Progress], None] | None = None,
@@ -396,11 +397,12 @@ def simulate(
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
     `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
-    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `budget_usd`,
-    `budget_tokens` and `budget_hours` what it may take at the most over all its sessions, `look=False` asks nothing of an
-    endpoint beforehand, `prices` is a file of your own prices.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is
-    left as it is (None: one is made where OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the
-    run that is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
+    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `budget_usd`, `budget_tokens` and
+    `budget_hours` what it may take at the most over all its sessions, `without` names parts of the loop to leave out (diagnose, align,
+    reconcile, roll_up, retrieval), `look=False` asks nothing of an endpoint beforehand, `prices` is a file of your own prices.
+    `tracer_provider` is OpenTelemetry's, which gets the run's spans and is left as it is (None: one is made where OTEL_* variables ask for
+    it).  Works inside a running event loop.  After an interrupt the run that is returned can be resumed.
+    Raises BadInput for what cannot be used, before anything is written.
     """
     checked(tracer_provider=tracer_provider)
     loaded = org if isinstance(org, Organization) else Organization.load(org)
@@ -423,6 +425,7 @@ def simulate(
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
+        without=without,
         look=look,
         prices=Path(prices) if prices is not None else None,
     )

@@ -32,7 +32,7 @@ from taskweave.errors import (
     TooManyFallbacks,
 )
 from taskweave.experiments.fork import Fork, make, plan
-from taskweave.given import checked, prompt_folders
+from taskweave.given import checked, left_out, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
@@ -120,6 +120,7 @@ def begin(
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     budget_hours: float | None = None,
+    without: str | Sequence[str] = (),
     look: bool = True,
     say: Callable[[str], None] = lambda _: None,
     prices: Path | None = None,
@@ -129,6 +130,7 @@ def begin(
 
     `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
     and nothing is written, and may raise.
+    `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
@@ -146,6 +148,7 @@ def begin(
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
     )
+    parts = left_out(without)
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
@@ -182,6 +185,7 @@ def begin(
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
+        without=parts,
         segments=(Segment(backbone=answering.name, origin=answering.origin),),
     )
     folder = RunFolder.create(

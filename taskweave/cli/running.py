@@ -26,6 +26,7 @@ from taskweave.cli.app import (
     RunName,
     Style,
     Until,
+    Without,
     named_assign,
     named_style,
 )
@@ -136,6 +137,7 @@ def run(
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
     budget_hours: BudgetHours = None,
+    without: Without = None,
     look: Annotated[
         bool,
         typer.Option(
@@ -189,6 +191,7 @@ def run(
             incidents=incidents or [],
             style=kind,
             routing=routing,
+            without=without or [],
             limit=limit,
             prices=None if prices is None else read_prices(prices),
             quarter=False,
@@ -214,6 +217,7 @@ def run(
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
+        without=without or [],
         look=look,
         say=output.note,
         prices=prices,

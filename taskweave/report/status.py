@@ -44,15 +44,16 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered, `inherited` of them by the run this one is a fork of; of `lost` ones an answer may have been made, and billed,
-    that is not here.  `cost` (dollars, with what the
-    provider said it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited
-    cost nothing here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
+    `calls` were answered: `inherited` of them were taken from `parent`, the run that this is a fork of from `parent_week` on, and `paid`
+    are its own; of `lost` ones an answer may have been made, and billed, that is not here.  `cost` (dollars, with what the provider said
+    it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited cost nothing
+    here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
     tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `fallback_share` is that of all of them, None
     before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
     `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run has taken and what is allowed, lost calls
-    counted at the most; `trouble` is what goes wrong now.  `economy` is there where it was asked for: it reads all that was sent.
+    counted at the most; `trouble` is what goes wrong now.  `without` are the parts of the loop that it leaves out.  `economy` is
+    there where it was asked for: it reads all that was sent.
     """
 
     run: str
@@ -75,6 +76,7 @@ class Status:
     blocked: int
     calls: int
     inherited: int
+    paid: int
     lost: int
     lost_tokens: int
     in_flight: int
@@ -91,12 +93,15 @@ class Status:
     max_fallback: float | None
     budgets: Mapping[str, tuple[float, float]]
     trouble: Trouble | None
+    without: tuple[str, ...]
     left: float | None
     injections: tuple[str, ...]
     waiting: tuple[str, ...]
     rejected: tuple[str, ...]
     week_digest: str | None
     tags: Mapping[str, str]
+    parent: str | None
+    parent_week: int | None
     next: str
     economy: Economy | None = None
 
@@ -148,6 +153,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         blocked=int(facts.get("blocked", 0)),
         calls=counts.outcomes.get("complete", 0),
         inherited=counts.inherited,
+        paid=counts.outcomes.get("complete", 0) - counts.inherited,
         lost=counts.lost + (0 if holder is not None else counts.open),
         lost_tokens=counts.lost_tokens + (0 if holder is not None else counts.open_tokens),
         in_flight=counts.open if holder is not None else 0,
@@ -162,6 +168,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         max_fallback=config.max_fallback,
         budgets=budgets,
         trouble=_trouble(silence, config.patience) if state == "running" else None,
+        without=config.without,
         cost=None if cost is None else cost.cost,
         cost_uncached=None if cost is None else cost.uncached,
         left=_left(closed, weeks, began) if state == "running" else None,
@@ -170,6 +177,8 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
         week_digest=closed[-1].digest if closed else None,
         tags=config.tags,
+        parent=None if config.parent is None else config.parent.run,
+        parent_week=None if config.parent is None else config.parent.week,
         next=_next(folder, state, stop.bound if stop is not None else None),
         economy=spent,
     )
