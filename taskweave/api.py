@@ -370,23 +370,30 @@ def runs(pattern: str | Path = "runs/*") -> Table:
     return Table("runs", survey(list_runs(str(pattern))), Status.__slots__)
 
 
-def diff(a: Run | str | Path, b: Run | str | Path, *others: Run | str | Path, controls: Sequence[Run | str | Path] = ()) -> Diff:
-    """What differs between the base `a` and the runs `b` and `others`, from the first week on in which they part.
+def diff(
+    a: Run | str | Path,
+    b: Run | str | Path,
+    *others: Run | str | Path,
+    controls: Sequence[Run | str | Path] = (),
+    until: str = "year",
+) -> Diff:
+    """What differs between the base `a` and the runs `b` and `others`, from the first week on in which they part, up to `until`.
 
     Redrawn forks among them, and `controls`, are runs in which nothing but chance differs: each difference is set against their spread.
     `str()` of the answer is for people, `to_dict()` for programs.  Raises BadInput for what cannot be compared.
     """
-    return compared(a, (b, *others), controls)[0]
+    return compared(a, (b, *others), controls, until=until)[0]
 
 
 def compared(
-    base: Run | str | Path, others: Sequence[Run | str | Path], controls: Sequence[Run | str | Path] = ()
+    base: Run | str | Path, others: Sequence[Run | str | Path], controls: Sequence[Run | str | Path] = (), *, until: str = "year"
 ) -> tuple[Diff, list[str]]:
     """As `diff`, with what was odd in reading the runs."""
-    opened = [[one if isinstance(one, Run) else Run.open(one) for one in several] for several in ([base], others, controls)]
-    redrawn = [run for run in opened[1] if run.config.parent is not None and run.config.parent.is_control]
-    rows = [[_rows(run) for run in runs] for runs in (opened[0], [run for run in opened[1] if run not in redrawn], [*redrawn, *opened[2]])]
-    return compare(rows[0][0], rows[1], rows[2]), [warning for runs in opened for run in runs for warning in run.warnings]
+    first, given, named = ([one if isinstance(one, Run) else Run.open(one) for one in several] for several in ([base], others, controls))
+    redrawn = [run for run in given if run.config.parent is not None and run.config.parent.is_control]
+    rest = [run for run in given if run not in redrawn]
+    found = compare(_rows(first[0]), [_rows(run) for run in rest], [_rows(run) for run in (*redrawn, *named)], until=until)
+    return found, [warning for run in (*first, *given, *named) for warning in run.warnings]
 
 
 def _rows(run: Run) -> RunRows:

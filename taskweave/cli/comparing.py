@@ -31,6 +31,10 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    until: Annotated[
+        str,
+        typer.Option("--until", metavar="HORIZON", help="Where the comparison ends: week:8, quarter:2 or a date, e.g. --until week:18."),
+    ] = "year",
     everything: Annotated[bool, typer.Option("--all", help="Show every difference, e.g. taskweave diff A B --all | less.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -38,7 +42,7 @@ def diff(
     from taskweave.api import compared
     from taskweave.experiments.telling import told
 
-    found, warnings = compared(runs[0], runs[1:], controls or ())
+    found, warnings = compared(runs[0], runs[1:], controls or (), until=until)
     output.warn(warnings)
     output.answer(found.to_dict())
     output.document(told(found, all=everything))

@@ -22,13 +22,14 @@ _DIGIT = re.compile(r"\d")
 _STOP_WORDS = """
     a about above after again against all almost already also although always am among an and another any are around as ask asks at away
     be because become been before being below better between both but by can cannot come comes could did do does doing done down due
-    during each either else end enough even ever every few first for from further get gets give given gives go goes going had has have
-    having he her here hers him his how however i if in instead into is it it's its itself just keep keeps last later least less let like
-    made make makes many may me might more most much must my near need needs never new next no none nor not nothing now of off often on
-    once one only onto or other others our ours out over own per put quite rather same say says see seen set she should since so some
-    soon still such take takes than that that's the their theirs them themselves then there therefore these they thing things this those
-    three through thus to together too toward towards two under until up upon us use used uses very via was way we well were what
-    whatever when where whether which while who whom whose why will with within without would yet you your yours
+    during each eight either eleven else end enough even ever every few first five for four from further get gets give given gives go
+    goes going had has have having he her here hers him his how however i if in instead into is it it's its itself just keep keeps last
+    later least less let like made make makes many may me might more most much must my near need needs never new next nine no none nor
+    not nothing now of off often on once one only onto or other others our ours out over own per put quite rather same say says see seen
+    set seven she should since six so some soon still such take takes ten than that that's the their theirs them themselves then there
+    therefore these they thing things this those three through thus to together too toward towards twelve two under until up upon us use
+    used uses very via was way we well were what whatever when where whether which while who whom whose why will with within without
+    would yet you your yours
 """
 _STOP = frozenset(_STOP_WORDS.split())
 

@@ -5,6 +5,7 @@ Tasks are matched by id and title; keywords are those of `evaluation.keywords`, 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,8 +79,8 @@ class KeywordChange:
 
     @property
     def weight(self) -> float:
-        """How telling the most telling of them is."""
-        return max(abs(one.weight) for one in (*self.comes, *self.goes))
+        """How telling the most telling of them is: the more the more units there are."""
+        return max(abs(one.weight) for one in (*self.comes, *self.goes)) * math.sqrt(max(self.before, self.after))
 
 
 # ---------------------------------------------------------------- tasks
@@ -115,9 +116,9 @@ def documents(rows: RunRows, span: Span) -> Documents:
 def keyword_changes(base: Documents, other: Documents, controls: Sequence[Documents], *, most: int = MOST) -> tuple[KeywordChange, ...]:
     """What comes and goes in `other`, by level and owner: the most telling first.
 
-    With controls, a keyword's weight is how far it is from the mean of base and controls.  It stands out where it is beyond the bound
-    for the heaviest keyword that one further control would have, by those that each control has against the base and the other ones:
-    some word is always new.
+    With controls, a keyword's weight is how far it is from the mean of base and controls.  Some word is always new, so it stands out
+    only beyond the bound for the heaviest keyword that one further control would have, by those that the base and each control have
+    against the others.
     """
     usable = controls if len(controls) >= LEAST else ()
     rare = rarity(phrases for run in (base, other, *usable) for group in run.values() for phrases in group)
@@ -131,16 +132,15 @@ def _group(
     group: Group, base: Documents, other: Documents, controls: Sequence[Documents], rare: Mapping[str, float], most: int
 ) -> KeywordChange:
     mine, theirs, redrawn = base.get(group, ()), other.get(group, ()), [run.get(group, ()) for run in controls]
+    alike = [mine, *redrawn]
     heaviest = []
-    for place, control in enumerate(redrawn):
-        rest = [mine, *redrawn[:place], *redrawn[place + 1 :]]
-        heaviest.append(reach(weights(mine, control, _usual(rest), rare)))
+    for place, one in enumerate(alike if redrawn else ()):
+        rest = [*alike[:place], *alike[place + 1 :]]
+        heaviest.append(reach(weights(rest[0], one, _usual(rest), rare)))
     bounds = bound([come for come, _ in heaviest]), bound([go for _, go in heaviest])
     comes, goes = (
         tuple(_judged(one, most_by_chance) for one in words)
-        for words, most_by_chance in zip(
-            changed(mine, theirs, weights(mine, theirs, _usual([mine, *redrawn]), rare), most), bounds, strict=True
-        )
+        for words, most_by_chance in zip(changed(mine, theirs, weights(mine, theirs, _usual(alike), rare), most), bounds, strict=True)
     )
     level, owner = group
     return KeywordChange(level=level, owner=owner, before=len(mine), after=len(theirs), comes=comes, goes=goes)

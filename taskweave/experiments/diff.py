@@ -132,18 +132,19 @@ class Diff:
         return told(self)
 
 
-def compare(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows] = ()) -> Diff:
-    """Set each of `others` against `base`.
+def compare(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows] = (), *, until: str = "year") -> Diff:
+    """Set each of `others` against `base`, up to the end of the week that `until` (week:8, quarter:2, a date) lies in.
 
     Raises BadInput where nothing can be compared: another organization, calendar or seed, a run given twice, a placebo as a control.
     """
     _refuse(base, others, controls)
+    most = WorkCalendar(base.organization.calendar).boundary(until)
     return Diff(
         base=base.name,
         path=str(base.path),
         organization=base.config.organization,
         seed=base.config.seed,
-        comparisons=tuple(_compared(base, other, controls) for other in others),
+        comparisons=tuple(_compared(base, other, controls, most) for other in others),
     )
 
 
@@ -174,8 +175,11 @@ def _foreign(base: RunRows, run: RunRows) -> str | None:
         return f"it is of another organization, {run.config.organization!r} and not {base.config.organization!r}."
     if base.organization.calendar != run.organization.calendar:
         return "it has another calendar, so that its weeks are other weeks."
-    drop = {"given": True, "roles": {"__all__": {"share"}}}  # only reports read `share`
-    mine, theirs = (one.organization.model_dump(mode="json", exclude=drop) for one in (base, run))  # type: ignore[arg-type]
+    mine, theirs = (
+        # Only reports read a role's `share`.
+        one.organization.model_dump(mode="json", exclude={"given": True, "roles": {"__all__": {"share"}}})
+        for one in (base, run)
+    )
     if differing := [name for name in mine if mine[name] != theirs[name]]:
         return f"it began with another organization of that name: the two differ in {', '.join(differing)}."
     if base.config.seed != run.config.seed:
@@ -196,8 +200,9 @@ def parted(a: RunRows, b: RunRows) -> int | None:
     return next((week for week in weeks if a.digests[week] != b.digests[week]), None)
 
 
-def _compared(base: RunRows, other: RunRows, controls: Sequence[RunRows]) -> Comparison:
-    week, last = parted(base, other), min(base.last, other.last)
+def _compared(base: RunRows, other: RunRows, controls: Sequence[RunRows], most: int) -> Comparison:
+    week, last = parted(base, other), min(base.last, other.last, most)
+    week = week if week is not None and week <= last else None
     left_out = tuple(_left_out(base, week, last, controls))
     unfit = {one.run for one in left_out}
     fit = [run for run in controls if str(run.path) not in unfit] if week is not None else []

@@ -33,7 +33,7 @@ _TEXT_WHY = (
 
 def told(diff: Diff, *, all: bool = False) -> str:
     """The comparison as text; `all` shows every difference."""
-    head = f"Base {diff.base}: {diff.organization}, seed {diff.seed}"
+    head = _cut(f"Base {diff.base}: {diff.organization}, seed {diff.seed}", WIDTH)
     parts = [line for one in diff.comparisons for line in ["", *_Telling(diff, one, all).lines()]]
     return "\n".join([head, *parts])
 
@@ -49,7 +49,7 @@ class _Telling:
     def lines(self) -> list[str]:
         """All of it."""
         one, base = self.one, self.diff.base
-        head = [f"{base} -> {one.run}", *(_wrapped(line, "  ") for line in one.told)]
+        head = [_cut(f"{base} -> {one.run}", WIDTH), *(_wrapped(line, "  ") for line in one.told)]
         if one.week is None:
             return [*head, _wrapped(self._identical(), "  ")]
         weeks = f"week {one.week} is" if one.week == one.last else f"weeks {one.week}-{one.last} are"
@@ -59,22 +59,24 @@ class _Telling:
         body = [_wrapped(line, "  ") for line in self._noise()] + [""]
         body += self._grouped() if one.scripted else [*self._families("capacity"), *self._families("text"), *self._texts()]
         if self.cut:
-            body += ["", f"Not all is shown: --all shows the rest ({base} -> {one.run})."]
+            body += ["", "Not all is shown: --all shows the rest."]
         return [*head, *body]
 
     def _identical(self) -> str:
         one = self.one
         longer = ""
-        if one.ends[0] != one.ends[1]:
+        if min(one.ends) > one.last:
+            longer = f"; what happened after that is left out, though both go on to week {min(one.ends)}"
+        elif one.ends[0] != one.ends[1]:
             name = self.diff.base if one.ends[0] > one.ends[1] else one.run
             longer = f"; {name} goes on to week {max(one.ends)}"
         return f"identical: the same digest up to week {one.last}{longer}"
 
     def _ends(self) -> Iterator[str]:
-        mine, theirs = self.one.ends
-        if mine != theirs:
-            name, far = (self.diff.base, mine) if mine > theirs else (self.one.run, theirs)
-            yield _wrapped(f"{name} goes on to week {far}; what happened after week {self.one.last} is left out.", "  ")
+        names = [name for name, end in zip((self.diff.base, self.one.run), self.one.ends, strict=True) if end > self.one.last]
+        if names:
+            goes = f"{names[0]} goes" if len(names) == 1 else "both go"
+            yield _wrapped(f"What happened after week {self.one.last} is left out; {goes} on to week {max(self.one.ends)}.", "  ")
 
     # ------------------------------------------------------------ noise
     def _noise(self) -> Iterator[str]:
