@@ -430,6 +430,7 @@ def diff(
     """What differs between the base `a` and the runs `b` and `others`, from the first week on in which they part, up to `until`.
 
     Redrawn forks among them, and `controls`, are runs in which nothing but chance differs: each difference is set against their spread.
+    Where all are redrawn, the first of them is set against the others.
     `str()` of the answer is for people, `to_dict()` for programs.  Raises BadInput for what cannot be compared.
     """
     return compared(a, (b, *others), controls, until=until)[0]
@@ -441,6 +442,8 @@ def compared(
     """As `diff`, with what was odd in reading the runs."""
     first, given, named = ([one if isinstance(one, Run) else Run.open(one) for one in several] for several in ([base], others, controls))
     redrawn = [run for run in given if run.config.parent is not None and run.config.parent.is_control]
+    if redrawn and len(redrawn) == len(given):
+        redrawn = redrawn[1:]  # what chance makes of a redrawn run, against the others
     rest = [run for run in given if run not in redrawn]
     found = compare(_rows(first[0]), [_rows(run) for run in rest], [_rows(run) for run in (*redrawn, *named)], until=until)
     return found, [warning for run in (*first, *given, *named) for warning in run.warnings]

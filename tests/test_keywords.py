@@ -6,7 +6,10 @@ import math
 
 import pytest
 
-from taskweave.evaluation.keywords import changed, phrases, rarity, reach, shares, weights
+from taskweave.evaluation.keywords import Usage, changed, phrases, reach, shares, weights
+
+NONE = Usage.of([frozenset()])  # by which every phrase is new
+NEW = 1 + math.log(2)  # what such a one weighs
 
 
 def test_a_phrase_is_a_run_of_words_between_stop_words_and_punctuation() -> None:
@@ -30,39 +33,47 @@ def test_other_scripts_have_phrases_too() -> None:
     assert phrases("Prüfung der Überweisung") >= {"prüfung der überweisung"}
 
 
-def test_what_every_document_says_weighs_nothing() -> None:
+def test_what_every_document_says_weighs_least_and_what_none_says_most() -> None:
     documents = [frozenset({"plan", "audit"}), frozenset({"plan"}), frozenset({"plan"})]
-    assert rarity(documents) == {"plan": 0.0, "audit": math.log(2)}
+    usage = Usage.of(documents)
+    weighed = [usage.rarity(term) for term in ("plan", "audit", "churn")]
+    assert weighed == pytest.approx([1, 1 + math.log(2), 1 + math.log(4)])
     assert shares(documents) == {"plan": 1.0, "audit": 1 / 3}
+
+
+def test_what_is_new_weighs_the_same_however_many_runs_there_are_to_tell() -> None:
+    runs = [Usage.of([frozenset({"plan"}), frozenset({word})]) for word in ("audit", "churn", "ads")]
+    together = Usage.of_all(runs)
+    assert {one.rarity("new") for one in (runs[0], together, together.without(runs[0]))} == {runs[0].rarity("new")}
+    assert together.rarity("plan") == runs[0].rarity("plan") == pytest.approx(1 + math.log(1.5))
+    assert together.without(runs[0]).rarity("audit") == together.rarity("new")
 
 
 def test_a_keyword_weighs_by_the_share_of_documents_and_its_rarity() -> None:
     base, other = [frozenset({"ads"}), frozenset({"ads", "churn"})], [frozenset({"audit"}), frozenset({"audit", "churn"})]
-    rare = {"ads": 1.0, "audit": 2.0, "churn": 1.0}
-    weighed = weights(base, other, shares(base), rare)
-    assert weighed == {"ads": -1.0, "audit": 2.0}  # churn is in half of both
+    weighed = weights(base, other, shares(base), Usage.of(base))
+    assert weighed == pytest.approx({"ads": -1.0, "audit": 1 + math.log(3)})  # churn is in half of both
     comes, goes = changed(base, other, weighed, 9)
     assert [(one.term, one.before, one.hits) for one in comes] == [("audit", 0, 2)]
     assert [(one.term, one.before, one.hits) for one in goes] == [("ads", 2, 0)]
-    assert reach(weighed) == (2.0, 1.0)
+    assert reach(weighed) == pytest.approx((1 + math.log(3), 1.0))
     assert reach({}) == (0.0, 0.0)
 
 
 def test_what_is_as_usual_elsewhere_does_not_come_or_go() -> None:
     base, other = [frozenset({"ads"})], [frozenset({"audit", "churn"})]
-    rare = dict.fromkeys(("ads", "audit", "churn"), 1.0)
     # other runs mostly say churn, and never ads
-    assert weights(base, other, {"ads": 0.25, "churn": 1.0}, rare) == {"audit": 1.0, "ads": -0.25}
+    assert weights(base, other, {"ads": 0.25, "churn": 1.0}, NONE) == {"audit": NEW, "ads": -0.25 * NEW}
 
 
 def test_of_phrases_that_say_the_same_the_longest_stands() -> None:
     base, other = [phrases("Sell more.")], [phrases("Data residency audit first.")]
-    comes, _ = changed(base, other, weights(base, other, shares(base), rarity([*base, *other])), 9)
+    comes, _ = changed(base, other, weights(base, other, shares(base), Usage.of(base)), 9)
     assert [one.term for one in comes] == ["data residency audit"]
 
 
 def test_no_more_are_kept_than_asked_for_and_ties_go_by_the_alphabet() -> None:
     base, other = [frozenset[str]()], [frozenset({"b", "c", "a"})]
-    comes, goes = changed(base, other, weights(base, other, {}, dict.fromkeys("abc", 1.0)), 2)
+    comes, goes = changed(base, other, weights(base, other, {}, NONE), 2)
     assert [one.term for one in comes] == ["a", "b"]
     assert goes == ()

@@ -1,4 +1,4 @@
-"""Which words and phrases tell some documents from others?  Entry points: `phrases`, `changed`, `reach`; all are pure.
+"""Which words and phrases tell some documents from others?  Entry points: `phrases`, `weights`, `changed`; all are pure.
 
 App. K.1.2 of the paper sets keywords of plans before and after an event side by side.  Here a keyword is a run of one to four words
 between stop words and punctuation; its weight is how much larger the share of documents with it has become, times its inverse document
@@ -69,28 +69,61 @@ def shares(documents: Sequence[Phrases]) -> Mapping[str, float]:
     return {term: count / len(documents) for term, count in counts.items()}
 
 
-def rarity(documents: Iterable[Phrases]) -> Mapping[str, float]:
-    """ln((1 + n) / (1 + those with it)) of each phrase over n documents: nothing for what all of them say."""
-    known = list(documents)
-    counts = Counter(term for document in known for term in document)
-    return {term: math.log((1 + len(known)) / (1 + count)) for term, count in counts.items()}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """In how many of so many documents of one or more runs each phrase is; `size` is how many documents one run has.
+
+    `less` are documents that are left out.
+    """
+
+    counts: Mapping[str, int]
+    documents: int
+    size: int
+    less: Usage | None = None
+
+    @classmethod
+    def of(cls, documents: Iterable[Phrases]) -> Usage:
+        """What the documents of one run say."""
+        known = list(documents)
+        return cls(counts=Counter(term for document in known for term in document), documents=len(known), size=len(known))
+
+    @classmethod
+    def of_all(cls, runs: Sequence[Usage]) -> Usage:
+        """What several runs say, the first of which tells how large one is."""
+        counts = Counter[str]()
+        for run in runs:
+            counts.update(run.counts)
+        return cls(counts=counts, documents=sum(run.documents for run in runs), size=runs[0].size)
+
+    def without(self, some: Usage) -> Usage:
+        """The same without one of the runs."""
+        return Usage(counts=self.counts, documents=self.documents, size=self.size, less=some)
+
+    def rarity(self, term: str) -> float:
+        """Inverse document frequency: 1 where all documents have the phrase, 1 + ln(1 + size) where none has, however many runs there are.
+
+        1 + ln((1 + 1 / size) / (share + 1 / size)): of one run that is 1 + ln((1 + documents) / (1 + those with the phrase)).
+        """
+        count, documents, size = self.counts.get(term, 0), self.documents, max(self.size, 1)
+        if self.less is not None:
+            count, documents = count - self.less.counts.get(term, 0), documents - self.less.documents
+        share = count / documents if documents else 0.0
+        return 1 + math.log((1 + 1 / size) / (share + 1 / size))
 
 
-def weights(
-    base: Sequence[Phrases], other: Sequence[Phrases], usual: Mapping[str, float], rare: Mapping[str, float]
-) -> Mapping[str, float]:
+def weights(base: Sequence[Phrases], other: Sequence[Phrases], usual: Mapping[str, float], usage: Usage) -> Mapping[str, float]:
     """How much each phrase tells `other` from what is usual: > 0 where it comes, < 0 where it goes; what tells nothing is left out.
 
-    `usual` is the share of documents that a phrase is in otherwise: that in `base`, or the mean of several runs' where there are more.
-    A phrase must have moved from `base` in that direction too.
+    `usual` is the share of documents that a phrase is in otherwise: that in `base`, or the mean of several runs' where there are more; and
+    `usage` that of all that is usual.  A phrase must have moved from `base` in that direction too.
     """
     now, before = shares(other), shares(base)
     found = {}
     for term in now.keys() | usual.keys():
         share = now.get(term, 0.0)
-        weight = (share - usual.get(term, 0.0)) * rare.get(term, 0.0)
-        if weight * (share - before.get(term, 0.0)) > 0:
-            found[term] = weight
+        moved = share - usual.get(term, 0.0)
+        if moved * (share - before.get(term, 0.0)) > 0:
+            found[term] = moved * usage.rarity(term)
     return found
 
 

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from taskweave.evaluation.keywords import Keyword, Phrases, changed, phrases, rarity, reach, shares, weights
+from taskweave.evaluation.keywords import Keyword, Phrases, Usage, changed, phrases, reach, shares, weights
 from taskweave.experiments.measures import department_of
 from taskweave.experiments.rows import RunRows, Span
-from taskweave.experiments.spread import LEAST, Verdict, bound
+from taskweave.experiments.spread import LEAST, Verdict, same
 from taskweave.records import LEVELS
 
 MOST = 12  # keywords that come, and that go, of one level and owner
@@ -113,37 +113,40 @@ def documents(rows: RunRows, span: Span) -> Documents:
     return {group: [phrases(text, names) for text in units.values()] for group, units in span.plans(rows).items()}
 
 
-def keyword_changes(base: Documents, other: Documents, controls: Sequence[Documents], *, most: int = MOST) -> tuple[KeywordChange, ...]:
+def keyword_changes(base: Documents, other: Documents, controls: Sequence[Documents]) -> tuple[KeywordChange, ...]:
     """What comes and goes in `other`, by level and owner: the most telling first.
 
     With controls, a keyword's weight is how far it is from the mean of base and controls.  Some word is always new, so it stands out
-    only beyond the bound for the heaviest keyword that one further control would have, by those that the base and each control have
-    against the others.
+    only where it weighs more than any by which the base or a control differs from the others, in plans of that level.
     """
-    usable = controls if len(controls) >= LEAST else ()
-    rare = rarity(phrases for run in (base, other, *usable) for group in run.values() for phrases in group)
-    found = [_group(group, base, other, usable, rare, most) for group in base.keys() | other.keys()]
-    kept = [one for one in found if one.comes or one.goes]
+    alike = [base, *(controls if len(controls) >= LEAST else ())]
+    usages = [Usage.of(document for group in run.values() for document in group) for run in alike]
+    usage = Usage.of_all(usages)
+    by_chance: dict[str, tuple[float, float]] = {}
+    for level, owner in base if len(alike) > 1 else ():
+        told = by_chance.get(level, (0.0, 0.0))
+        by_chance[level] = _most(told, [run.get((level, owner), ()) for run in alike], usage, usages)
+    found = []
+    for group in base.keys() | other.keys():
+        mine, theirs, runs = base.get(group, ()), other.get(group, ()), [run.get(group, ()) for run in alike]
+        words = changed(mine, theirs, weights(mine, theirs, _usual(runs), usage), MOST)
+        comes, goes = (
+            tuple(_judged(one, most) for one in some) for some, most in zip(words, by_chance.get(group[0], (None, None)), strict=True)
+        )
+        if comes or goes:
+            level, owner = group
+            found.append(KeywordChange(level=level, owner=owner, before=len(mine), after=len(theirs), comes=comes, goes=goes))
     place: dict[str, int] = {level: number for number, level in enumerate(LEVELS)}
-    return tuple(sorted(kept, key=lambda one: (-one.outstanding, -one.weight, place.get(one.level, len(place)), one.owner)))
+    return tuple(sorted(found, key=lambda one: (-one.outstanding, -one.weight, place.get(one.level, len(place)), one.owner)))
 
 
-def _group(
-    group: Group, base: Documents, other: Documents, controls: Sequence[Documents], rare: Mapping[str, float], most: int
-) -> KeywordChange:
-    mine, theirs, redrawn = base.get(group, ()), other.get(group, ()), [run.get(group, ()) for run in controls]
-    alike = [mine, *redrawn]
-    heaviest = []
-    for place, one in enumerate(alike if redrawn else ()):
-        rest = [*alike[:place], *alike[place + 1 :]]
-        heaviest.append(reach(weights(rest[0], one, _usual(rest), rare)))
-    bounds = bound([come for come, _ in heaviest]), bound([go for _, go in heaviest])
-    comes, goes = (
-        tuple(_judged(one, most_by_chance) for one in words)
-        for words, most_by_chance in zip(changed(mine, theirs, weights(mine, theirs, _usual(alike), rare), most), bounds, strict=True)
-    )
-    level, owner = group
-    return KeywordChange(level=level, owner=owner, before=len(mine), after=len(theirs), comes=comes, goes=goes)
+def _most(told: tuple[float, float], runs: Sequence[Sequence[Phrases]], usage: Usage, usages: Sequence[Usage]) -> tuple[float, float]:
+    """The largest weights, of what comes and of what goes, by which any of the runs differs from the others; at least `told`."""
+    for place, one in enumerate(runs):
+        rest = [*runs[:place], *runs[place + 1 :]]
+        come, go = reach(weights(rest[0], one, _usual(rest), usage.without(usages[place])))
+        told = max(told[0], come), max(told[1], go)
+    return told
 
 
 def _usual(runs: Sequence[Sequence[Phrases]]) -> Mapping[str, float]:
@@ -154,8 +157,10 @@ def _usual(runs: Sequence[Sequence[Phrases]]) -> Mapping[str, float]:
     return {term: share / len(runs) for term, share in total.items()}
 
 
-def _judged(one: Keyword, most_by_chance: float | None) -> Change:
+def _judged(one: Keyword, most: float | None) -> Change:
+    """A keyword against the most that chance has made of any; None: nothing is known of that."""
     verdict: Verdict | None = None
-    if most_by_chance is not None:
-        verdict = "stands out" if abs(one.weight) > most_by_chance else "not distinguishable"
+    if most is not None:
+        weight = abs(one.weight)
+        verdict = "stands out" if weight > most and not same(weight, most) else "not distinguishable"
     return Change(term=one.term, before=one.before, hits=one.hits, weight=one.weight, verdict=verdict)

@@ -151,7 +151,7 @@ def compare(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows
 # ---------------------------------------------------------------- what cannot be compared
 def _refuse(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows]) -> None:
     if not others:
-        only = " All that is given beside it are controls." if controls else ""
+        only = " What is given beside it are controls." if controls else ""
         raise BadInput(f"{base.path}: there is no run to compare it with.{only} Name one: taskweave diff {quote(str(base.path))} RUN")
     seen: set[str] = set()
     for run in (base, *others, *controls):
@@ -305,7 +305,8 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
     parent = other.config.parent
     if parent is not None:
         redrawn = ", its answers drawn anew from there on" if parent.redraw else ""
-        yield f"a fork of {parent.run} at week {parent.week}{redrawn}"
+        nothing = "; nothing else was changed, so that what differs is what chance makes" if parent.is_control else ""
+        yield f"a fork of {parent.run} at week {parent.week}{redrawn}{nothing}"
     for mine, theirs, words in ((other, base, f"only in {other.name}"), (base, other, f"only in {base.name}")):
         for id_, row in mine.incidents.items():
             if id_ not in theirs.incidents:

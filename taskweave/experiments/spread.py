@@ -1,4 +1,4 @@
-"""Does a difference lie within what chance alone makes?  Entry points: `judge`, `bound`.
+"""Does a difference lie within what chance alone makes?  Entry points: `judge`, `same`.
 
 Runs in which nothing but chance differs - the base and redrawn controls - say where one further such run would lie: a 95 % prediction
 interval, mean ± t · s · √(1 + 1/n), with Student's t at n - 1 degrees of freedom.  Pure; knows nothing of what is measured.
@@ -47,13 +47,6 @@ def judge(base: float, other: float, controls: Sequence[float]) -> Judged | None
         reach = quantile(len(controls)) * statistics.stdev(values) * math.sqrt(1 + 1 / len(values))
     inside = abs(other - base - middle) <= reach or (not spread and same(base, other))
     return Judged(low=middle - reach, high=middle + reach, spread=spread, verdict="not distinguishable" if inside else "stands out")
-
-
-def bound(values: Sequence[float]) -> float | None:
-    """What one further value would exceed in 2.5 % of cases; None with fewer than LEAST of these."""
-    if len(values) < LEAST:
-        return None
-    return statistics.fmean(values) + quantile(len(values) - 1) * statistics.stdev(values) * math.sqrt(1 + 1 / len(values))
 
 
 def same(a: float, b: float) -> bool:
