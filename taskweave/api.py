@@ -374,6 +374,7 @@ def simulate(
     style: StyleName | None = None,
     routing: str | Path | None = None,
     max_fallback: float | None = None,
+    without: str | Sequence[str] = (),
     look: bool = True,
     prices: str | Path | None = None,
     observe: Callable[[Progress], None] | None = None,
@@ -382,10 +383,11 @@ def simulate(
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
     `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
-    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `look=False` asks nothing of an
-    endpoint beforehand, `prices` is a file of your own prices.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is
-    left as it is (None: one is made where OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the
-    run that is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
+    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `without` names parts of the loop
+    to leave out (diagnose, align, reconcile, roll_up, retrieval), `look=False` asks nothing of an endpoint beforehand, `prices` is a file
+    of your own prices.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is left as it is (None: one is made where
+    OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the run that is returned can be resumed.
+    Raises BadInput for what cannot be used, before anything is written.
     """
     checked(tracer_provider=tracer_provider)
     loaded = org if isinstance(org, Organization) else Organization.load(org)
@@ -405,6 +407,7 @@ def simulate(
         style=style,
         routing=Path(routing) if routing is not None else None,
         max_fallback=max_fallback,
+        without=without,
         look=look,
         prices=Path(prices) if prices is not None else None,
     )

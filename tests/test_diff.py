@@ -20,7 +20,6 @@ from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.tables import Row
 from taskweave.runs.config import Parent
 from tests import pool_rows as some
-from tests.redrawn import redrawn
 from tests.run_rows import FIRM, run_rows
 from tests.simulated import simulated
 
@@ -45,10 +44,13 @@ class Runs(NamedTuple):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Four weeks of a workshop; the same with an event in week 2; and three that are planned under another draw from week 2 on."""
+    """Four weeks of a workshop, and forks of it in week 2: with an event, and three redrawn ones."""
     place = tmp_path_factory.mktemp("diff")
-    controls = [simulated(place / f"control-{draw}", stubs=redrawn(2, draw)) for draw in (1, 2, 3)]
-    return Runs(simulated(place / "base"), simulated(place / "event", incidents=[EVENT]), controls)
+    file = place / "event.yaml"
+    file.write_text(json.dumps(EVENT), encoding="utf-8")
+    base = simulated(place / "base")
+    controls = [base.fork(at="week:2", redraw=draw, out=place / f"control-{draw}") for draw in (1, 2, 3)]
+    return Runs(base, base.fork(at="week:2", incidents=file, out=place / "event"), controls)
 
 
 def only(diff: Diff) -> Comparison:
@@ -100,7 +102,7 @@ def test_a_comparison_may_end_before_the_runs_do(tmp_path: Path) -> None:
 def test_an_event_parts_runs_in_its_week(runs: Runs) -> None:
     one = only(tw.diff(runs.base, runs.event))
     assert (one.week, one.last) == (2, 4)
-    assert one.told == ("incident only in event: Oak import ban (policy, high, from 2026-01-14)",)
+    assert one.told == ("a fork of base at week 2", "incident only in event: Oak import ban (policy, high, from 2026-01-14)")
 
 
 # ---------------------------------------------------------------- what changed
@@ -234,11 +236,9 @@ def test_with_fewer_than_two_controls_nothing_is_said_of_noise(tmp_path: Path, c
     assert "not distinguishable" not in text
 
 
-def test_a_redrawn_run_does_not_differ_from_the_others_in_more_than_chance_makes(runs: Runs) -> None:
+def test_urgent_work_is_the_events_and_not_chances(runs: Runs) -> None:
     one = only(tw.diff(runs.base, runs.controls[0], controls=runs.controls[1:]))
     event = only(tw.diff(runs.base, runs.event, controls=runs.controls))
-    assert one.outstanding is not None
-    assert event.outstanding is not None
     assert difference(event, "tasks", "urgent, in all departments") == (1, "stands out")
     assert difference(one, "tasks", "urgent, in all departments") == (0, "not distinguishable")
 
@@ -365,13 +365,19 @@ def test_it_is_one_json_object_with_all_that_is_shown(runs: Runs) -> None:
 
 
 def test_redrawn_forks_among_the_runs_are_controls(runs: Runs) -> None:
-    opened = [tw.Run.open(run.path) for run in runs.controls[:2]]
-    for run in opened:
-        parent = Parent(run="base", path=str(runs.base.path), week=2, redraw=True)
-        run.folder = replace(run.folder, config=run.config.model_copy(update={"parent": parent}))
-    one = only(tw.diff(runs.base, opened[0], runs.event, opened[1]))
+    one = only(tw.diff(runs.base, runs.controls[0], runs.event, runs.controls[1]))
     assert one.run == "event"
     assert one.controls == ("control-1", "control-2")
-    noise = only(tw.diff(runs.base, *opened))
-    assert (noise.run, noise.controls) == ("control-1", ("control-2",))
+
+
+def test_of_redrawn_forks_alone_the_first_is_set_against_the_others(runs: Runs) -> None:
+    noise = only(tw.diff(runs.base, *runs.controls))
+    assert (noise.run, noise.controls) == ("control-1", ("control-2", "control-3"))
     assert noise.told[0].endswith("nothing else was changed, so that what differs is what chance makes")
+
+
+def test_a_fork_in_which_nothing_is_changed_is_identical_and_no_control(runs: Runs, tmp_path: Path) -> None:
+    placebo = runs.base.fork(at="week:2", out=tmp_path / "placebo")
+    assert "identical: the same digest up to week 4" in str(tw.diff(runs.base, placebo))
+    with pytest.raises(BadInput, match="identical by construction"):
+        tw.diff(runs.base, runs.event, controls=[placebo])

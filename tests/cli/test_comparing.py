@@ -11,21 +11,19 @@ import pytest
 import taskweave as tw
 from taskweave.engine.reader import JournalReader
 from tests.cli.door import INCIDENT, refused, type_in
-from tests.redrawn import redrawn
-from tests.simulated import simulated
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three weeks of tiny in a folder: base, event (a strike in week 2), again (as base), and two that are drawn anew from week 2 on."""
+    """Three weeks of tiny in a folder: base, and forks of it in week 2: event (a strike), again (as base), chance-1 and chance-2."""
     place = tmp_path_factory.mktemp("runs")
     file = place / "strike.yaml"
-    file.write_text(f"{INCIDENT}at: week:2\n", encoding="utf-8")
-    for name in ("base", "again"):
-        tw.simulate("tiny", until="week:3", out=place / name)
-    tw.simulate("tiny", until="week:3", out=place / "event", incidents=file)
+    file.write_text(INCIDENT, encoding="utf-8")
+    base = tw.simulate("tiny", until="week:3", out=place / "base")
+    base.fork(at="week:2", out=place / "event", incidents=file)
+    base.fork(at="week:2", out=place / "again")
     for draw in (1, 2):
-        simulated(place / f"control-{draw}", "tiny", until="week:3", stubs=redrawn(2, draw))
+        base.fork(at="week:2", redraw=draw, out=place / f"chance-{draw}")
     return place
 
 
@@ -40,14 +38,15 @@ def test_diff_says_in_which_week_runs_part_and_what_differs(runs: Path) -> None:
     assert [a.digest == b.digest for a, b in zip(*weeks, strict=True)] == [True, False, False]
 
 
-def test_controls_are_named_by_hand(runs: Path) -> None:
-    words = ("diff", runs / "base", runs / "event", "--control", runs / "control-1", "--control", runs / "control-2")
+@pytest.mark.parametrize("flag", [(), ("--control",)])
+def test_redrawn_forks_are_controls_named_by_hand_or_not(runs: Path, flag: tuple[str, ...]) -> None:
+    words = ("diff", runs / "base", runs / "event", *flag, runs / "chance-1", *flag, runs / "chance-2")
     done = type_in(*words)
     assert done.exit_code == 0
     assert "2 controls: one further redrawn run would lie within the interval shown" in done.stdout
     assert "not distinguishable" in done.stdout
     told = json.loads(type_in(*words, "--json").stdout)
-    assert told["comparisons"][0]["controls"] == ["control-1", "control-2"]
+    assert told["comparisons"][0]["controls"] == ["chance-1", "chance-2"]
 
 
 def test_equal_runs_are_identical(runs: Path) -> None:
