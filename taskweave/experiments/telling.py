@@ -94,7 +94,7 @@ class _Telling:
         else:
             yield (
                 f"{len(one.controls)} controls: one further redrawn run would lie within the interval shown in 95 % of cases. Of "
-                f"{one.measured} figures compared {one.outstanding} stand out; {one.judged} vary among base and controls, and about "
+                f"{one.measured} figures compared {_outstanding(one.outstanding or 0)}; {one.judged} vary among base and controls, and about "
                 f"{one.by_chance or 0:.0f} of these would stand out by chance alone."
             )
         if one.noise is not None:
@@ -188,7 +188,9 @@ class _Telling:
             return ["The plans say the same."]
         says = "of so many units' plans, in brackets those of the base"
         if self.judged:
-            says += f"; of {sum(len(g.comes) + len(g.goes) for g in groups)} keywords {sum(g.outstanding for g in groups)} stand out (*)"
+            says += (
+                f"; of {sum(len(g.comes) + len(g.goes) for g in groups)} keywords {_outstanding(sum(g.outstanding for g in groups))} (*)"
+            )
         lines = ["Keywords that come and go in plans, by level and owner", _wrapped(says, "  ")]
         shown = groups if self.all else groups[:SHOWN_GROUPS]
         for group in shown:
@@ -244,6 +246,10 @@ def _chance(judged: Judged | None, unit: Unit) -> str:
     if judged is None:
         return ""
     return f"{_change(judged.low, unit)} to {_change(judged.high, unit)}" if judged.spread else "no spread"
+
+
+def _outstanding(count: int) -> str:
+    return f"{count} stands out" if count == 1 else f"{count} stand out"
 
 
 def _range(counts: Iterable[int]) -> str:
