@@ -94,8 +94,8 @@ class _Telling:
         else:
             yield (
                 f"{len(one.controls)} controls: one further redrawn run would lie within the interval shown in 95 % of cases. Of "
-                f"{one.measured} figures compared {_outstanding(one.outstanding or 0)}; {one.judged} vary among base and controls, and about "
-                f"{one.by_chance or 0:.0f} of these would stand out by chance alone."
+                f"{one.measured} figures compared {_outstanding(one.outstanding or 0)}; {one.judged} vary among base and controls, and "
+                f"about {one.by_chance or 0:.0f} of these would stand out by chance alone."
             )
         if one.noise is not None:
             figures, words = _range(one.noise.figures), _range(one.noise.keywords)
