@@ -106,7 +106,7 @@ class Sparing:
             self._budget.lost(ask)
             raise
         prompt, answer = completion.tokens(request)
-        self._budget.landed(ask, prompt, completion.cached_tokens or 0, answer, 0.0)
+        self._budget.landed(ask, prompt, answer, 0.0)
         return completion
 
 

@@ -40,8 +40,8 @@ def ask(site: str = "w", backbone: str = "answers") -> Ask:
 NEED = reserve(question("make", "w"))
 
 
-def cost(backbone: str, prompt: float, cached: float, completion: float) -> float:
-    return (prompt - cached) * 1e-3 + cached * 1e-4 + completion * 4e-3
+def cost(backbone: str, prompt: float, completion: float) -> float:
+    return prompt * 1e-3 + completion * 4e-3
 
 
 # ---------------------------------------------------------------- the arithmetic
@@ -52,7 +52,7 @@ def test_a_call_holds_the_most_that_it_can_take_until_it_is_known_what_it_took()
         assert budget.short(one, 0.0) is None
         budget.hold(one)
     assert budget.short(third, 0.0) is not None
-    budget.landed(first, 5, 0, 5, 1.0)
+    budget.landed(first, 5, 5, 1.0)
     assert budget.spent.tokens == 10
     assert budget.short(third, 0.0) is None
     budget.lost(second)
@@ -62,9 +62,9 @@ def test_a_call_holds_the_most_that_it_can_take_until_it_is_known_what_it_took()
     assert budget.spent.tokens == 10 + NEED
 
 
-def test_dollars_are_those_of_the_backbone_and_what_was_cached_costs_less() -> None:
-    budget = Budget(usd=10.0, cost=cost, used=[Usage("answers", 1000, 500, 100, 0, 0, 0), Usage("answers", 0, 0, 0, 2, 1000, 100)])
-    assert budget.spent.usd == pytest.approx((0.5 + 0.05 + 0.4) + (1.0 + 0.4))
+def test_dollars_are_those_of_the_backbone_and_a_lost_call_costs_the_most_that_it_can_have_taken() -> None:
+    budget = Budget(usd=10.0, cost=cost, used=[Usage("answers", 1000, 100, 0, 0, 0), Usage("answers", 0, 0, 2, 1000, 100)])
+    assert budget.spent.usd == pytest.approx((1.0 + 0.4) + (1.0 + 0.4))
     short = Budget(usd=0.1, cost=cost).short(ask(), 0.0)
     assert short is not None
     most = (NEED - 100) * 1e-3 + 100 * 4e-3
@@ -73,8 +73,8 @@ def test_dollars_are_those_of_the_backbone_and_what_was_cached_costs_less() -> N
 
 
 def test_what_costs_nothing_is_not_stopped_by_dollars() -> None:
-    spent = Usage("paid", 1_000_000, 0, 0, 0, 0, 0)
-    free = Budget(usd=0.1, cost=lambda name, prompt, cached, completion: prompt if name == "paid" else 0.0, used=[spent])
+    spent = Usage("paid", 1_000_000, 0, 0, 0, 0)
+    free = Budget(usd=0.1, cost=lambda name, prompt, completion: prompt if name == "paid" else 0.0, used=[spent])
     assert free.short(ask(), 0.0) is None
 
 
@@ -95,7 +95,7 @@ def test_whatever_happens_no_more_is_spent_than_is_allowed(allowed: int, moves: 
         elif flying:
             one = flying.pop(size % len(flying))
             if move == "landed":
-                budget.landed(one, size, 0, size, 0.1)
+                budget.landed(one, size, size, 0.1)
             else:
                 getattr(budget, move)(one)
         assert budget.spent.tokens <= allowed
@@ -291,7 +291,7 @@ def billed(server: Loopback) -> float:
     """Dollars, by what the server itself has counted."""
     price = price_of(MINI)
     assert price is not None
-    return price.cost(server.used["prompt"], server.used["cached"], server.used["completion"])
+    return price.cost(server.used["prompt"], 0, server.used["completion"])
 
 
 def test_dollars_are_never_exceeded_by_the_servers_own_count_and_a_resume_with_more_ends_with_the_same_digest(

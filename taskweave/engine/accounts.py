@@ -17,12 +17,11 @@ MAYBE_BILLED = "('unknown', 'fault')"
 _WRITTEN = ("attempts", "ends", "outcomes", "ticks", "weeks")  # what a session writes as it goes
 
 _ANSWERED = """
-SELECT r.backbone, sum(o.prompt_tokens), sum(CASE json_valid(o.value) WHEN 1 THEN coalesce(json_extract(o.value, '$.cached_tokens'), 0)
-    ELSE 0 END), sum(o.completion_tokens), 0, 0, 0
+SELECT r.backbone, sum(o.prompt_tokens), sum(o.completion_tokens), 0, 0, 0
 FROM outcomes o JOIN requests r USING (key) WHERE o.kind = 'complete' AND NOT o.inherited GROUP BY 1
 """
 _LOST = f"""
-SELECT r.backbone, 0, 0, 0, count(*), sum(a.est - r.longest), sum(r.longest)
+SELECT r.backbone, 0, 0, count(*), sum(a.est - r.longest), sum(r.longest)
 FROM attempts a LEFT JOIN ends e ON e.attempt = a.id
     JOIN (SELECT key, backbone, json_extract(sampling, '$.max_tokens') AS longest FROM requests WHERE sampling IS NOT NULL) r USING (key)
 WHERE e.how IS NULL OR e.how IN {MAYBE_BILLED} GROUP BY 1

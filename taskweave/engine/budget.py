@@ -16,7 +16,7 @@ from taskweave.engine.promises import Ask
 from taskweave.records import Request
 
 REACHED = "budget"  # the word for a run that stopped because of it
-Cost = Callable[[str, float, float, float], float]  # of (backbone, prompt, cached, completion tokens), in dollars
+Cost = Callable[[str, float, float], float]  # of (backbone, prompt tokens, completion tokens), in dollars; what was cached costs as much
 _SHARE_KEPT, _MOST_KEPT = 0.1, 2.0  # of the hours, and in seconds: kept for giving up and writing that down
 _QUICKEST = 0.05  # seconds in which nothing can be answered
 
@@ -37,11 +37,10 @@ class Halt(Protocol):
 
 
 class Usage(NamedTuple):
-    """Tokens that a run's own calls of one backbone took; `cached` are part of `prompt`.  `lost` attempts took at most the last two."""
+    """Tokens that a run's own calls of one backbone took; `lost` attempts took at most the last two."""
 
     backbone: str
     prompt: int
-    cached: int
     completion: int
     lost: int
     lost_prompt: int
@@ -95,8 +94,8 @@ class Budget:
         self._spent = Taken(0.0, 0)
         self._lost = 0
         for one in used:
-            self._take(self._taken(one.backbone, one.prompt, one.cached, one.completion))
-            self._take(self._taken(one.backbone, one.lost_prompt, 0, one.lost_completion))
+            self._take(self._taken(one.backbone, one.prompt, one.completion))
+            self._take(self._taken(one.backbone, one.lost_prompt, one.lost_completion))
             self._lost += one.lost
 
     @property
@@ -138,11 +137,11 @@ class Budget:
         """An attempt is sent."""
         self._held[ask.key] = self._need(ask)
 
-    def landed(self, ask: Ask, prompt: int, cached: int, completion: int, seconds: float) -> None:
+    def landed(self, ask: Ask, prompt: int, completion: int, seconds: float) -> None:
         """Its answer is there, and took so many tokens and seconds."""
         assert ask.request is not None
         del self._held[ask.key]
-        self._take(self._taken(ask.request.backbone, prompt, min(cached, prompt), completion))
+        self._take(self._taken(ask.request.backbone, prompt, completion))
         self._slowest = max(self._slowest, seconds)
 
     def lost(self, ask: Ask) -> None:
@@ -170,10 +169,10 @@ class Budget:
         """The most that it can take, of which the ask's estimate is the sum."""
         assert ask.request is not None, "look-ups take nothing"
         longest = ask.request.sampling.max_tokens
-        return self._taken(ask.request.backbone, ask.estimate - longest, 0, longest)
+        return self._taken(ask.request.backbone, ask.estimate - longest, longest)
 
-    def _taken(self, backbone: str, prompt: int, cached: int, completion: int) -> Taken:
-        return Taken(0.0 if self.usd is None else self._cost(backbone, prompt, cached, completion), prompt + completion)
+    def _taken(self, backbone: str, prompt: int, completion: int) -> Taken:
+        return Taken(0.0 if self.usd is None else self._cost(backbone, prompt, completion), prompt + completion)
 
     def _take(self, taken: Taken) -> None:
         self._spent = Taken(self._spent.usd + taken.usd, self._spent.tokens + taken.tokens)

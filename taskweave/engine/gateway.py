@@ -290,7 +290,7 @@ class Gateway:
                 self._recovered()
                 assert ask.request is not None, "look-ups are not sent"
                 outcome = journaled(ask.request, completion, latency)
-                self._budget.landed(ask, outcome.prompt_tokens, completion.cached_tokens or 0, outcome.completion_tokens, latency)
+                self._budget.landed(ask, outcome.prompt_tokens, outcome.completion_tokens, latency)
                 self.landed.append(Landed(ask, outcome, attempt))
             case Transient():
                 self._failed(ask, attempt, trouble)

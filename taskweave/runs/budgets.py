@@ -45,13 +45,13 @@ def costs(given: str, own: PriceList | None) -> Cost:
     """What calls cost, by `own` prices first; a run that was `given` another one to replay is billed for nothing."""
     known: dict[str, Price] = {}
 
-    def cost(backbone: str, prompt: float, cached: float, completion: float) -> float:
+    def cost(backbone: str, prompt: float, completion: float) -> float:
         if backbone not in known:
             price = FREE if _replays(given) else price_of(backbone, own)
             if price is None:
                 raise unpriced([backbone])
             known[backbone] = price
-        return known[backbone].cost(prompt, cached, completion)
+        return known[backbone].cost(prompt, 0, completion)
 
     return cost
 
