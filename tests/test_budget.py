@@ -313,7 +313,7 @@ def test_dollars_are_never_exceeded_by_the_servers_own_count_and_a_resume_with_m
         now = json.loads(type_in("status", "r", "--json").stdout)
         assert (now["state"], now["lost"], now["next"]) == ("budget", 0, " ".join(command))
         assert now["budgets"]["budget_usd"] == [pytest.approx(billed(server)), 0.01]
-        assert f"budget ${now['cost']:.4f} of $0.0100 taken" in " ".join(str(type_in("status", "r").stdout).split())
+        assert f"budget ${now['cost_uncached']:.4f} of $0.0100 taken" in " ".join(str(type_in("status", "r").stdout).split())
         sent = len(server.requests)
         assert type_in("resume", "r").exit_code == 3
         assert type_in("resume", "r", "--budget-usd", "0.0075").exit_code == 3
