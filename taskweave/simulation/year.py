@@ -242,6 +242,7 @@ class Year:
         """Hours a week: available by the calendar, booked is time spent at work, spilled what is assigned and not finished."""
         stage = self.stage
         since, now = week.first_day * self._calendar.day_minutes, stage.now
+        carried = self.tasks.carried_hours_by_agent()
         for agent, calendar in stage.calendars.items():
             if calendar.quota:
                 row: dict[str, Json] = {
@@ -249,7 +250,7 @@ class Year:
                     "agent": agent,
                     "available": round(calendar.minutes(week.first_day, week.day_count) / 60, 2),
                     "booked": round(calendar.spent(week.index, since, now) / 60, 2),
-                    "spilled": round(self.tasks.carried_hours_of(agent), 2),
+                    "spilled": round(carried.get(agent, 0), 2),
                 }
                 stage.ledger.rows(("load", row))
 
