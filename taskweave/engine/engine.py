@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
 from taskweave.engine.journal import Ended, Journal, Landed, Outcome
+from taskweave.engine.pace import Pace
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
 from taskweave.engine.store import damaged
 from taskweave.engine.witness import Witness
@@ -53,7 +54,8 @@ class EngineStats:
     """How far an engine is.  Tokens are of all answers that this run rests on so far, replayed ones included.
 
     `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer was never seen,
-    `elapsed` seconds since this engine began to drive; `used` are the tokens by backbone.
+    `elapsed` seconds since this engine began to drive, which could not have been less than `bound`; `used` are the tokens by backbone.
+    `latencies` are the seconds of all answers that were waited for now.
     """
 
     asked: int = 0
@@ -67,6 +69,8 @@ class EngineStats:
     completion_tokens: int = 0
     used: Mapping[str, Tokens] = field(default_factory=dict)
     elapsed: float = 0.0
+    latencies: float = 0.0
+    bound: float = 0.0
 
 
 class Engine:
@@ -117,7 +121,9 @@ class Engine:
         self._ended_in_turn: list[tuple[int, Ended]] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._began = 0.0
+        self._began = self._elapsed = 0.0
+        self._clock: Clock | None = None
+        self._latencies = self._longest = 0.0
         self._trouble: BaseException | None = None
         self._asked = self._replayed = self._paid = 0
         self._used: dict[str, Tokens] = {}
@@ -146,10 +152,12 @@ class Engine:
         promise = Promise(site)
         named = tuple(needs)
         made = Work(promise, work, named, Context(site, seed=self.seed, draw=draw, reads=reads is not None), due)
+        made.path = self._clock.path if self._clock is not None else 0.0
         for need in named if reads is None else (*named, reads):
             if not need._resolved:
                 made.missing += 1
                 need._waiting.append(made)
+            made.path = max(made.path, need._path)
         self._open[site] = made
         if not made.missing:
             self._ready.append((made, None))
@@ -168,7 +176,7 @@ class Engine:
     # ---------------------------------------------------------------- for the driver's owner
     @property
     def stats(self) -> EngineStats:
-        gateway = self._gateway
+        gateway, pace = self._gateway, self.pace
         return EngineStats(
             asked=self._asked,
             replayed=self._replayed,
@@ -180,8 +188,16 @@ class Engine:
             prompt_tokens=sum(used.prompt for used in self._used.values()),
             completion_tokens=sum(used.completion for used in self._used.values()),
             used=dict(self._used),
-            elapsed=self._loop.time() - self._began if self._loop else 0.0,
+            elapsed=pace.wall,
+            latencies=pace.latencies,
+            bound=pace.bound,
         )
+
+    @property
+    def pace(self) -> Pace:
+        """How long this engine has taken, and how long it had to."""
+        wall = self._loop.time() - self._began if self._loop else self._elapsed
+        return Pace(wall, self._paid, self._latencies, self._longest, self._gateway.limit)
 
     def halt(self, why: str, cause: str = "") -> None:
         """End the run before its horizon: nothing more is sent, what is in flight is waited for and journaled.  The first reason stays."""
@@ -204,7 +220,7 @@ class Engine:
         and EngineFault when something waits that nothing will resolve.  In every case in-flight answers are journaled first.
         """
         self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
+        self._began, self._clock = self._loop.time(), clock
         watcher: asyncio.Task[None] | None = None
         with self._signals():
             try:
@@ -227,7 +243,7 @@ class Engine:
                 raise
             finally:
                 await self._wind_up(watcher)
-                self._loop = None
+                self._elapsed, self._loop = self.pace.wall, None
         unseen = self._trouble or self._gateway.fault
         if unseen is not None:
             raise unseen
@@ -294,8 +310,10 @@ class Engine:
         ended = [item for saves, item in self._ended_in_turn if saves == self.journal.saves]
         gateway.landed, gateway.ended = landed + gateway.landed, ended + gateway.ended
         for item in landed:
+            value = json.loads(item.outcome.value)
             self._paid -= item.attempt is not None
-            self._count(item.ask, item.outcome, json.loads(item.outcome.value), -1)
+            self._took(item, -value["latency"])
+            self._count(item.ask, item.outcome, value, -1)
 
     def _turned(self) -> None:
         self._awake.clear()
@@ -323,7 +341,16 @@ class Engine:
         for item in landed:
             self._paid += item.attempt is not None
             assert item.ask.work is not None
-            self._ready.append((item.ask.work, self._seen(item.ask, item.outcome)))
+            seen = self._seen(item.ask, item.outcome)
+            self._took(item, seen[1])
+            self._ready.append((item.ask.work, seen))
+
+    def _took(self, item: Landed, seconds: float) -> None:
+        """An answer was waited for so long, if it is one: look-ups are made here, and what the journal gives takes no time."""
+        if item.attempt is not None and item.ask.work is not None:
+            self._latencies += seconds
+            item.ask.work.path += seconds
+            self._longest = max(self._longest, item.ask.work.path)
 
     def _step(self, work: Work, value: Any) -> None:
         """Run a work up to its next ask that the journal does not answer, or to its end."""
@@ -382,11 +409,12 @@ class Engine:
 
     def _resolve(self, work: Work, value: Any) -> None:
         promise = work.promise
-        promise._value, promise._resolved = value, True
+        promise._value, promise._resolved, promise._path = value, True, work.path
         del self._open[promise.site]
         # A queue, not recursion: a chain of works that are all journaled must not overflow the stack.
         for waiting in promise._waiting:
             waiting.missing -= 1
+            waiting.path = max(waiting.path, work.path)
             if not waiting.missing:
                 self._ready.append((waiting, None))
         promise._waiting = []

@@ -7,7 +7,6 @@ produces is a promise.  It refuses to know how plans come about.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -34,7 +33,7 @@ class Tasks:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._by_id: dict[str, OpenTask] = {}
-        self._by_owner: defaultdict[str, dict[str, OpenTask]] = defaultdict(dict)
+        self._by_owner: dict[str, dict[str, OpenTask]] = {}
         self._changed: dict[str, OpenTask | OpenSubtask] = {}
         self._merged: dict[str, Promise] = {}
         self._finished: dict[str, list[tuple[OpenTask, Promise | None]]] = {}
@@ -69,7 +68,7 @@ class Tasks:
         upstream: dict[str, tuple[str, str | int]] = {f"t{place + 1}": (sibling, place) for place, sibling in enumerate(siblings)}
         if not urgent:
             beside = set(siblings)
-            for task in self._by_owner[owner].values():
+            for task in self.of(owner):
                 if task.id not in beside and task.spec is not None and not task.urgent:
                     upstream[task.id.split("@")[0].rsplit("/", 1)[1] + "/" + task.id.rsplit("/", 1)[1]] = (task.id, task.spec.title)
         work = execution.decompose(
@@ -97,13 +96,13 @@ class Tasks:
             breakdown=breakdown,
             cause=cause,
         )
-        self._by_id[task_id] = self._by_owner[owner][task_id] = task
+        self._by_id[task_id] = self._by_owner.setdefault(owner, {})[task_id] = task
         stage.env.process(self._composite(task))
         return task
 
     def of(self, owner: str) -> list[OpenTask]:
         """The owner's unfinished tasks, oldest first."""
-        return list(self._by_owner[owner].values())
+        return list(self._by_owner.get(owner, {}).values())
 
     def is_open(self, task_id: str) -> bool:
         """Whether the task is neither done nor dropped."""
@@ -451,11 +450,11 @@ class Tasks:
 
     def carried_hours_by_agent(self) -> dict[str, float]:
         """Planned hours of unfinished subtasks, by the agent to whom they are assigned."""
-        hours = defaultdict[str, float](float)
+        hours: dict[str, float] = {}
         for task in self._by_id.values():
             for subtask in task.subtasks:
                 if subtask.agent is not None and subtask.status not in ("done", "dropped"):
-                    hours[subtask.agent] += self._hours_left(subtask)
+                    hours[subtask.agent] = hours.get(subtask.agent, 0.0) + self._hours_left(subtask)
         return hours
 
     def supersede(self, owner: str, hours: float) -> list[OpenTask]:
