@@ -6,11 +6,13 @@ asked, and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from taskweave import backbones
+from taskweave.backbones.members import Gone, Members, members_of
+from taskweave.backbones.structured import origin_of
 from taskweave.engine.journal import Journal
 from taskweave.errors import BadInput, Refused, RoutingInvalid, RunRefused
 from taskweave.given import checked_backbone, prompt_folders
@@ -53,17 +55,29 @@ def answering_of(folder: RunFolder, given: Backbone | None, base_url: str | None
                 f"{folder.path}: the run was begun from Python with a backbone object named {name!r}, which no file can bring back. "
                 f"Resume it from Python with such an object: Run.open({str(folder.path)!r}).resume(backbone=...)."
             )
-        return backbone_for(config.backbone, base_url or config.base_url, folder.routes())
-    answering = backbone_for(given, base_url or config.base_url, folder.routes())
+        return _with_earlier(folder, backbone_for(config.backbone, base_url or config.base_url, folder.routes()))
+    answering = _with_earlier(folder, backbone_for(given, base_url or config.base_url, folder.routes()))
     if given.name != name:
         raise RunRefused(f"{folder.path}: backbone={given!r} is named {given.name!r}, but {name!r} answered so far. Give one of that name.")
     return answering
 
 
+def _with_earlier(folder: RunFolder, answering: Backbone) -> Backbone:
+    """What answers now, and what answered before it in the run that this one is a fork of: a call of then may not have been answered."""
+    earlier: dict[str, Backbone] = {}
+    for segment in folder.config.segments:
+        if segment.given is not None and segment.backbone not in members_of(answering):
+            try:
+                earlier[segment.backbone] = backbone_for(segment.given, segment.base_url, None)
+            except BadInput as trouble:
+                origin: Literal["model", "scripted"] = "scripted" if origin_of(segment.backbone) == "scripted" else "model"
+                earlier[segment.backbone] = Gone(segment.backbone, origin, str(trouble))
+    return Members(answering, {**members_of(answering), **earlier}) if earlier else answering
+
+
 def make_ready(backbone: Backbone) -> None:
     """A model in a file is loaded before anything is written.  Raises BadInput for one that cannot be."""
-    members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
-    for one in members.values():
+    for one in members_of(backbone).values():
         if (make_ready := getattr(one, "make_ready", None)) is not None:
             try:
                 make_ready()
@@ -85,7 +99,7 @@ def asked_in(
 
     As was told; else as the run that is replayed was asked, as the weakest of the endpoints needs it, or whole.
     """
-    members: dict[str, Backbone] = dict(getattr(answering, "members", {answering.name: answering}))
+    members = dict(members_of(answering))
     if not isinstance(backbone, str):
         members.pop(answering.name)
     endpoints = {} if replays(backbone) else {id(one): one for one in members.values() if one.name.partition(":")[0] in ("openai", "local")}

@@ -15,6 +15,7 @@ from taskweave import driving
 from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
+from taskweave.experiments.verify import Verified, verify
 from taskweave.exports.jsonl import export
 from taskweave.exports.lengths import measure, write_lengths
 from taskweave.given import checked, several
@@ -151,6 +152,55 @@ class Run:
         `warnings` says where the file holds what is odd but legal.
         """
         return driving.inject(self.folder, Path(incidents), at=at, warn=self.warnings)
+
+    def fork(
+        self,
+        *,
+        at: str,
+        out: str | Path | None = None,
+        incidents: str | Path | Sequence[str | Path] = (),
+        drop: Sequence[str] = (),
+        redraw: int | None = None,
+        prompts: str | Path | Sequence[str | Path] = (),
+        backbone: str | Backbone | None = None,
+        base_url: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+        patience: float | None = None,
+        max_fallback: float | None = None,
+        tags: Mapping[str, str] | None = None,
+        look: bool = True,
+        observe: Callable[[Progress], None] | None = None,
+    ) -> Run:
+        """What this run would have been with something changed from week `at` (week:14) on: a run of its own, simulated at once.
+
+        `incidents` are added and those of the ids `drop` left out; `prompts` lie over the run's; `backbone` answers from that week on.
+        `redraw`, 1 or more, asks everything anew, under other draws for each number: controls, beside which the effect of a change can be
+        seen.  What did not change is taken from this run, which may be live and is never changed.  Other arguments as in `simulate`, this
+        run's where None.
+        """
+        ((folder, answering),) = driving.fork(
+            self.folder,
+            at=at,
+            out=Path(out) if out is not None else None,
+            incidents=several("incidents", incidents),
+            drop=drop,
+            redraws=() if redraw is None else (redraw,),
+            prompts=several("prompts", prompts),
+            backbone=backbone,
+            base_url=base_url,
+            look=look,
+            until=until,
+            limit=limit,
+            patience=patience,
+            max_fallback=max_fallback,
+            tags=tags,
+        )
+        return Run(folder, driving.drive(folder, answering, observe=observe))
+
+    def verify(self) -> Verified:
+        """Re-execute it from a copy of its journal and compare all rows: `ok`, or what differs.  Nothing is asked or changed."""
+        return verify(self.folder)
 
     # ------------------------------------------------------------ what happened
     def pool(self) -> Pool:

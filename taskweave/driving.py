@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave import interrupts, telemetry
 from taskweave.answering import answering_of, asked_in, backbone_for, lasting, make_ready, replays, routes_in
+from taskweave.backbones.members import members_of
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
@@ -29,6 +30,7 @@ from taskweave.errors import (
     Stopped,
     TooManyFallbacks,
 )
+from taskweave.experiments.fork import Fork, make, plan
 from taskweave.given import checked, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
@@ -38,8 +40,9 @@ from taskweave.records import StyleName
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
 from taskweave.runs.folder import refuse_place
+from taskweave.runs.forking import Answering
 from taskweave.runs.inbox import name_of
-from taskweave.runs.inputs import changed
+from taskweave.runs.inputs import changed, write_down
 from taskweave.runs.resuming import stays_stopped
 from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
@@ -165,7 +168,7 @@ def begin(
         routing=None if routes is None else ROUTING,
         style=chosen,
         max_fallback=max_fallback,
-        segments=(Segment(backbone=answering.name),),
+        segments=(Segment(backbone=answering.name, origin=answering.origin),),
     )
     folder = RunFolder.create(
         place,
@@ -228,6 +231,54 @@ def drive(
         return _within(folder, backbone, observe, told)
 
 
+def fork(
+    parent: RunFolder,
+    *,
+    at: str,
+    out: Path | None = None,
+    incidents: Sequence[Path] = (),
+    drop: Sequence[str] = (),
+    redraws: Sequence[int] = (),
+    prompts: Sequence[Path] = (),
+    backbone: str | Backbone | None = None,
+    base_url: str | None = None,
+    look: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+    agree: Callable[[Backbone, list[Fork]], None] | None = None,
+    **told: Any,
+) -> list[tuple[RunFolder, Backbone]]:
+    """Make forks of a run, to be driven: one, or one for each of `redraws`.  Everything is checked before anything is written.
+
+    `backbone` answers from the fork's week on, the parent's where None; `look`, `say` and `agree` as in `begin`; `told` are settings that
+    change no request (until, limit, patience, max_fallback, tags), the parent's where None.
+    """
+    checked(**{name: value for name, value in told.items() if value is not None})
+    laid = prompt_folders(prompts, parent.config.style)[1:] if prompts else []
+    if laid:
+        PromptBook.load(parent.path / parent.config.segments[-1].prompts, *laid).try_out(prompt_folders((), parent.config.style)[0])
+    answering, before, own = None, None, backbone if backbone is not None and not isinstance(backbone, str) else None
+    if backbone is None:
+        asked = answering_of(parent, None, base_url)
+    else:
+        asked = backbone_for(backbone, base_url, parent.routes())
+        make_ready(asked)
+        spec = lasting(backbone) if isinstance(backbone, str) else asked.name
+        answering = Answering(
+            identity=asked.name, origin=asked.origin, spec=spec, base_url=base_url, given="object" if own is not None else "name"
+        )
+    forks = plan(
+        parent, at=at, out=out, incidents=incidents, drop=drop, redraws=redraws, prompts=laid, answering=answering, until=told.get("until")
+    )
+    if agree is not None:
+        agree(asked, forks)
+    if backbone is not None:
+        _, before = asked_in(parent.config.style, backbone, asked, base_url, prompts, look=look, say=say)
+    elif base_url is not None:
+        told["base_url"] = base_url
+    folders = [make(parent, one, before=before, **told) for one in forks]
+    return [(folder, answering_of(folder, own, None)) for folder in folders]
+
+
 def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[str] | None = None) -> list[str]:
     """Put the incidents of a file into a run, live or before it is resumed; returns their ids.
 
@@ -274,11 +325,12 @@ def _refuse_changed(folder: RunFolder) -> None:
             f"{folder.path}: changed since the run began: {said}. Nothing was asked and nothing overwritten. "
             "Put back what the run was made with, or start a new run with what it is now"
         )
+    write_down(folder)
 
 
 def _refuse_exchanged(folder: RunFolder, backbone: Backbone) -> None:
     """Divergence where another model than the one that answered so far stands under its name; only one in a file can tell."""
-    members: Mapping[str, Backbone] = getattr(backbone, "members", {folder.config.segments[-1].backbone: backbone})
+    members = members_of(backbone)
     for name, one in members.items():
         fingerprint = getattr(one, "fingerprint", None)
         if not callable(fingerprint):
@@ -333,7 +385,7 @@ def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
     from taskweave.telemetry.spans import Facts
 
     config = folder.config
-    members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
+    members = members_of(backbone)
     servers = {identity: server_of(getattr(member, "base_url", None)) for identity, member in members.items()}
     return Facts(
         run=folder.path.name,

@@ -154,7 +154,7 @@ def test_patience_ends_some_day(prompts: Path, patience: float) -> None:
 def test_a_killed_creation_leaves_nothing_that_the_next_does_not_clean(prompts: Path, tmp_path: Path) -> None:
     code = (
         "import os, signal\nfrom pathlib import Path\nfrom tests import test_runs\nfrom taskweave.runs import folder\n"
-        "folder._sync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "folder.sync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"test_runs.make('run', Path({str(prompts)!r}))\n"
     )
     root = Path(__file__).resolve().parent.parent

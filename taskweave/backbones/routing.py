@@ -6,19 +6,18 @@ takes goes to the run's own backbone.  A run knows a backbone by its identity al
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from taskweave.backbones import backbone
-from taskweave.errors import BadInput, EngineFault, Problem, RoutingInvalid
+from taskweave.backbones.members import Members
+from taskweave.errors import BadInput, Problem, RoutingInvalid
 from taskweave.org import form
 from taskweave.org.form import Field, Kind, Reading, Where
 from taskweave.org.organization import Organization
 from taskweave.org.yamlfile import Node, Unreadable, compose
-from taskweave.records import STEPS, Backbone, Completion, Json, Request
+from taskweave.records import STEPS, Backbone, Json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,23 +71,21 @@ class Routes:
         return self._chosen[place]
 
 
-class Routed:
-    """A backbone that gives each request to the one whose identity it carries; `name` and `origin` are those of the run's own."""
+class Routed(Members):
+    """The run's own backbone, and those that its routes lead to."""
 
     def __init__(self, own: Backbone, routes: Routes, *, spec: str | None = None, base_url: str | None = None) -> None:
         """`spec` is what the run's own backbone was called by, None for an object; `base_url` where it, and routes without one, are asked.
 
         Raises RoutingInvalid for a backbone that there is not, and for two of one identity: at different URLs, or from different files.
         """
-        self.name = own.name
-        self.origin: Literal["model", "scripted"] = own.origin
         own_url = base_url if own.name.partition(":")[0] == "openai" else None
-        self._members: dict[str, Backbone] = {own.name: own}
+        members: dict[str, Backbone] = {own.name: own}
         places: dict[str, tuple[str, str | None]] = {own.name: (spec or own.name, own_url)}
         made: dict[tuple[str, str | None], Backbone] = {(spec or own.name, own_url): own}
         problems: list[Problem] = []
         if (spec or "").partition(":")[0] == "replay":  # what was recorded is asked of nobody anew, whoever answered it
-            self._members |= {route.identity: own for route in routes.routes}
+            super().__init__(own, {route.identity: own for route in routes.routes})
             return
         for route in routes.routes:
             identity, url = route.identity, route.url(base_url)
@@ -102,35 +99,12 @@ class Routed:
                         f"{identity!r} is asked at {other} already, and a run tells backbones apart by their names: give this one a name "
                         "of its own, for example 'name: second'"
                     )
-                self._members[identity], places[identity] = made[route.spec, url], (route.spec, url)
+                members[identity], places[identity] = made[route.spec, url], (route.spec, url)
             except BadInput as trouble:
                 problems.append(Problem(file=routes.file, line=route.line, what=str(trouble)))
         if problems:
             raise RoutingInvalid(problems)
-
-    @property
-    def members(self) -> Mapping[str, Backbone]:
-        """What answers, by the identity that requests carry."""
-        return self._members
-
-    @property
-    def most_at_once(self) -> int | None:
-        """How many requests the slowest member takes at a time; None where each takes any number."""
-        return min((most for one in self._members.values() if (most := getattr(one, "most_at_once", None)) is not None), default=None)
-
-    async def complete(self, request: Request) -> Completion:
-        """What the backbone of that identity answers."""
-        member = self._members.get(request.backbone)
-        if member is None:
-            raise EngineFault(f"a request for {request.backbone!r}, which no route names; there are {', '.join(self._members)}")
-        return await member.complete(request)
-
-    async def close(self) -> None:
-        """Close all that can be closed."""
-        for member in {id(member): member for member in self._members.values()}.values():
-            closed = getattr(member, "close", None)
-            if closed is not None and inspect.isawaitable(waits := closed()):
-                await waits
+        super().__init__(own, members)
 
 
 def read_routes(text: str | bytes, file: str, org: Organization) -> Routes:

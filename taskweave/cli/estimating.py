@@ -6,7 +6,7 @@ Entry points: `register`, `agreement`.  What is counted is in `taskweave.estimat
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,7 @@ from taskweave.errors import BadInput, Interrupted
 from taskweave.records import StyleName
 
 if TYPE_CHECKING:
+    from taskweave.backbones.pricing import PriceList
     from taskweave.estimating import Estimate, Row, Span
     from taskweave.records import Backbone
 
@@ -106,23 +107,33 @@ def agreement(
     """
 
     def agree(backbone: Backbone, style: StyleName) -> None:
-        from taskweave.backbones.pricing import must_ask, price_of, read_prices
+        from taskweave.backbones.pricing import read_prices
 
-        own = None if price_file is None else read_prices(price_file)
-        members: Mapping[str, Backbone] = getattr(backbone, "members", {backbone.name: backbone})
-        if not any(must_ask(name, getattr(one, "base_url", None), price_of(name, own), yes=yes) for name, one in members.items()):
-            return
-        found = count(backbone, style)
-        for text in summary(found):
-            output.note(text)
-        if not _on_a_terminal():
-            raise BadInput(f"{backbone.name} may be billed, and nobody can be asked here. Add --yes to go on; nothing was written.")
-        sys.stderr.write("go on? [y/N] ")
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise Interrupted("not begun; nothing was written and no model was asked")
+        if not yes and may_be_billed(backbone, None if price_file is None else read_prices(price_file)):
+            ask_to_go_on(backbone, summary(count(backbone, style)))
 
     return agree
+
+
+def may_be_billed(backbone: Backbone, prices: PriceList | None) -> bool:
+    """Whether somebody may be billed for what it, or one of its members, answers; `prices` are a person's own."""
+    from taskweave.backbones.members import members_of
+    from taskweave.backbones.pricing import must_ask, price_of
+
+    members = members_of(backbone)
+    return any(must_ask(name, getattr(one, "base_url", None), price_of(name, prices), yes=False) for name, one in members.items())
+
+
+def ask_to_go_on(backbone: Backbone, figures: list[str]) -> None:
+    """Show what it will take and ask.  Raises BadInput where nobody can be asked, Interrupted where the answer is no."""
+    for text in figures:
+        output.note(text)
+    if not _on_a_terminal():
+        raise BadInput(f"{backbone.name} may be billed, and nobody can be asked here. Add --yes to go on; nothing was written.")
+    sys.stderr.write("go on? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Interrupted("not begun; nothing was written and no model was asked")
 
 
 def _on_a_terminal() -> bool:

@@ -286,15 +286,22 @@ def told() -> Telemetry:
 
 def conclude(folder: RunFolder, outcome: Outcome) -> None:
     """Say what came of a run and what to type next; ends with its exit code."""
+    summary, code = concluded(folder, outcome)
+    output.answer(summary)
+    if code:
+        raise typer.Exit(code)
+
+
+def concluded(folder: RunFolder, outcome: Outcome) -> tuple[dict[str, Any], int]:
+    """Say what came of a run and what to type next; what --json carries, and the exit code."""
     from taskweave.cli.closing_words import after
     from taskweave.driving import ending
 
-    early = ending(outcome)
-    summary: dict[str, Any] = after(folder, outcome)
-    output.answer(summary)
-    if early is not None:
-        output.note(f"taskweave: {stopped(folder, outcome)}")
-        raise typer.Exit(early.exit_code)
+    summary = after(folder, outcome)
+    if (early := ending(outcome)) is None:
+        return summary, 0
+    output.note(f"taskweave: {stopped(folder, outcome)}")
+    return summary, early.exit_code
 
 
 def stopped(folder: RunFolder, outcome: Outcome) -> str:

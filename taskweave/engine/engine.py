@@ -78,15 +78,15 @@ class Engine:
 
     `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is called about
     every twentieth of a second; `interrupted` says whether a signal came before this engine heard them; `witness` is told what is asked
-    now.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage, refused, disk, divergence, error; None: it did not)
-    and `cause` says so in words.
+    now.  Without a backbone nothing is sent: what the journal does not answer stays open.  After `drive`, `stop` says why it ended early
+    (interrupted, stopped, outage, refused, disk, divergence, unanswered, error; None: it did not) and `cause` says so in words.
     """
 
     def __init__(
         self,
         *,
         journal: Journal,
-        backbone: Backbone,
+        backbone: Backbone | None,
         seed: int,
         inbox: Path,
         limit: int = 16,
@@ -102,6 +102,7 @@ class Engine:
         self.stop: str | None = None
         self.cause = ""
         self._observe, self._was_interrupted, self._witness = observe, interrupted, witness
+        self._unanswered: list[str] | None = [] if backbone is None else None
         self._gateway = Gateway(
             journal=journal,
             backbone=backbone,
@@ -278,7 +279,9 @@ class Engine:
             self._turn()
             if not self._open if promise is None else promise._resolved:
                 return
-            if self._gateway.idle and not self._ready:
+            if self._unanswered and self._gateway.idle and not self._ready:
+                self.halt("unanswered", f"the journal holds no answer to what is asked at {self._unanswered[0]}")
+            elif self._gateway.idle and not self._ready:
                 raise EngineFault(self._deadlock("the end of the run" if promise is None else repr(promise.site)))
             await self._stirred()
 
@@ -326,6 +329,7 @@ class Engine:
             if steps >= STEPS_A_TURN:
                 self._stir()
                 break
+        self.journal.accept()
         self._gateway.pump()
 
     def _commit(self) -> None:
@@ -376,7 +380,9 @@ class Engine:
                 ask.work = work
                 if self._witness is not None:
                     self._witness.asked(ask)
-                if ask.answer is None:
+                if ask.answer is None and self._unanswered is not None:
+                    self._unanswered.append(ask.site)
+                elif ask.answer is None:
                     self._gateway.submit(ask, work.due)
                 else:
                     found = ask.answer()
@@ -499,6 +505,7 @@ class Engine:
                     work.coroutine.close()
             try:
                 self._commit()
+                self.journal.accept()
                 self.journal.write_stop(self.stop or "finished", self.cause)
             except DiskFull as full:
                 # What could not be written stays an attempt without an end: a loss that is counted.

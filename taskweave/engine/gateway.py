@@ -86,7 +86,7 @@ class Gateway:
         self,
         *,
         journal: Journal,
-        backbone: Backbone,
+        backbone: Backbone | None,
         limit: int,
         patience: float,
         pacing: Pacing,
@@ -221,6 +221,7 @@ class Gateway:
         limit = max(self._patience, LEAST_WAIT)
         try:
             async with asyncio.timeout(limit):
+                assert self._backbone is not None, "without a backbone nothing is submitted"
                 completion = await self._backbone.complete(ask.request)
         except TimeoutError as late:
             raise Transient(f"no answer within {limit:g} s") from late

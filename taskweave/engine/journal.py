@@ -23,7 +23,7 @@ from typing import Self
 
 from taskweave.engine.promises import Ask
 from taskweave.engine.reader import Injection, JournalReader
-from taskweave.engine.store import Transaction, damaged, leave_wal, legible, named, named_trouble, open_for_writing
+from taskweave.engine.store import ASKED, Transaction, damaged, leave_wal, legible, named, named_trouble, open_for_writing
 from taskweave.errors import BadInput, DiskFull, Divergence, RunRefused
 from taskweave.records import Json, Request, canonical, text_digest
 
@@ -82,6 +82,7 @@ class Journal:
         self.path = path
         self._db = open_for_writing(path, create=create)
         self._texts: dict[str, int] = {}  # numbers of the texts of this session by their digests: a later one stores what it shares again
+        self._accepted: list[str] = []  # keys of what was offered and is used, to be written down with the next commit
         self._outer: Transaction | None = None
         self._broken: BaseException | None = None  # what broke off the writing of rows within the outer transaction
         self.undone = False
@@ -92,6 +93,7 @@ class Journal:
             self.weeks = self._count("SELECT count(*) FROM weeks")
             self._attempt = self._count("SELECT coalesce(max(id), 0) FROM attempts")
             self._earlier = self._count("SELECT EXISTS (SELECT 1 FROM outcomes)")
+            self._offers = self._count("SELECT EXISTS (SELECT 1 FROM offered)")
             self._last_text = self._count("SELECT coalesce(max(id), 0) FROM texts")
             asked = self._db.execute("SELECT key FROM requests WHERE key NOT IN (SELECT key FROM outcomes)")
             self._unanswered = frozenset(key for (key,) in asked)  # written down by a session that ended before the answer
@@ -99,18 +101,41 @@ class Journal:
 
     # ---------------------------------------------------------------- asks
     def outcome(self, key: str) -> Outcome | None:
-        """What an earlier session has journaled under a key.  In one session nothing is asked twice: no site is launched twice."""
-        if not self._earlier:
-            return None
-        try:
-            row = self._db.execute("SELECT value, prompt_tokens, completion_tokens FROM outcomes WHERE key = ?", (key,)).fetchone()
-        except sqlite3.DatabaseError as trouble:
-            raise named(self.path, trouble) from trouble
+        """What an earlier session has journaled under a key, or the run that this one is a fork of.
+
+        In one session nothing is asked twice: no site is launched twice.
+        """
+        row = self._found("outcomes", key) if self._earlier else None
+        if row is None and self._offers and (row := self._found("offered", key)) is not None:
+            self._accepted.append(key)
         if row is None:
             return None
         if not (isinstance(row[0], str) and isinstance(row[1], int) and isinstance(row[2], int)):
             raise damaged(self.path, f"outcome {key[:12]}: not a text and two numbers")
         return Outcome(*row)
+
+    def _found(self, table: str, key: str) -> tuple[Json, ...] | None:
+        try:
+            row: tuple[Json, ...] | None = self._db.execute(
+                f"SELECT value, prompt_tokens, completion_tokens FROM {table} WHERE key = ?", (key,)
+            ).fetchone()
+        except sqlite3.DatabaseError as trouble:
+            raise named(self.path, trouble) from trouble
+        return row
+
+    def accept(self) -> None:
+        """Write down which of the offered answers this run has used since this was last called: now it rests on them."""
+        if not self._accepted:
+            return
+        keys = [(key,) for key in self._accepted]
+        with self._transaction():
+            self._db.executemany(f"INSERT INTO requests SELECT {ASKED} FROM offered WHERE key = ?", keys)
+            self._db.executemany(
+                "INSERT INTO outcomes(key, site, ordinal, draw, kind, value, inherited, prompt_tokens, completion_tokens, at)"
+                " SELECT key, site, ordinal, draw, kind, value, 1, prompt_tokens, completion_tokens, at FROM offered WHERE key = ?",
+                keys,
+            )
+        self._accepted = []
 
     def begin(self, asks: Sequence[Ask]) -> range:
         """Write an attempt for each ask, and what it asks; to be called before anything is sent.  Returns the attempts' ids."""
@@ -231,6 +256,7 @@ class Journal:
                     "Resume with what the run was made with, or start a new run"
                 )
             return
+        self.accept()
         with self._transaction():
             self._db.execute("INSERT INTO weeks(week, digest, facts) VALUES (?, ?, ?)", (week, digest, canonical(facts)))
         if self._outer is not None:

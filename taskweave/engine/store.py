@@ -17,8 +17,9 @@ from types import TracebackType
 from taskweave.errors import BadInput, DiskFull
 
 APPLICATION_ID = 0x54574A31  # "TWJ1", shown by `file journal.db`
-VERSION = 2
+VERSION = 3
 WAIT_SECONDS = 30.0
+ASKED = "key, site, ordinal, draw, kind, prompt, version, backbone, seed, sampling, schema, messages"  # all of a row of `requests`
 
 # Only outcomes are looked up by key while a run goes on: an index by digest more would write a page anew for each row of each commit.
 _AT = "at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))"
@@ -28,6 +29,9 @@ CREATE TABLE outcomes(key TEXT PRIMARY KEY, site TEXT NOT NULL, ordinal INTEGER 
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, {_AT});
 CREATE TABLE requests(key TEXT NOT NULL, site TEXT NOT NULL, ordinal INTEGER NOT NULL, draw INTEGER NOT NULL, kind TEXT NOT NULL,
     prompt TEXT, version INTEGER, backbone TEXT, seed INTEGER, sampling TEXT, schema INTEGER, messages TEXT NOT NULL);
+CREATE TABLE offered(key TEXT PRIMARY KEY, site TEXT NOT NULL, ordinal INTEGER NOT NULL, draw INTEGER NOT NULL, kind TEXT NOT NULL,
+    prompt TEXT, version INTEGER, backbone TEXT, seed INTEGER, sampling TEXT, schema INTEGER, messages TEXT NOT NULL,
+    value TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, at TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE texts(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE sessions(seq INTEGER PRIMARY KEY, first_attempt INTEGER NOT NULL, {_AT});
 CREATE TABLE attempts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, est INTEGER NOT NULL, {_AT});

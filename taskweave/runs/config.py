@@ -22,8 +22,8 @@ PARTS: tuple[Part, ...] = get_args(Part)  # of the paper's loop that can be left
 class Segment(BaseModel):
     """From which week on (0: the beginning) the run works with which organization, prompts and backbone.
 
-    Paths are relative to the run folder.  `backbone` is the name that requests carry; `given` and `base_url` are how it was asked for where
-    that differs from the run's own; `draw` > 0 asks anew what a parent was answered.
+    Paths are relative to the run folder.  `backbone` is the name that requests carry and `origin` what its answers are; `given` and
+    `base_url` are how it was asked for where that differs from the run's own; `draw` > 0 asks anew what a parent was answered.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -32,6 +32,7 @@ class Segment(BaseModel):
     org: str = "org.yaml"
     prompts: str = "prompts"
     backbone: str
+    origin: Literal["model", "scripted"] = "model"
     given: str | None = None
     base_url: str | None = None
     draw: int = Field(default=0, ge=0)
@@ -82,6 +83,10 @@ class RunConfig(BaseModel):
     parent: Parent | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     segments: tuple[Segment, ...] = Field(min_length=1, strict=False)
+
+    def segment_at(self, week: int) -> Segment:
+        """The one that holds in a week: the last that has begun by then."""
+        return next(one for one in reversed(self.segments) if one.week <= week)
 
     def text(self) -> str:
         """The file's content: sorted keys, one value a line."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from taskweave.engine.journal import Journal
 from taskweave.errors import BackboneOut, BadInput, DiskFull, RunRefused
 from taskweave.records import Json
-from taskweave.runs.config import RunConfig, read_config
+from taskweave.runs.config import RunConfig, Segment, read_config
 from taskweave.runs.inbox import Inbox, name_of, numbered
 from taskweave.runs.lock import Holder, abandoned, held, holder, owned
 from taskweave.shipped import prompt_files
@@ -84,46 +84,16 @@ class RunFolder:
 
         `before` writes down what was asked before it; `prices` is the content of a person's own price file.
 
-        Raises RunRefused where something lies at `path`, or it lies within another run, BadInput where one may not write there,
-        BackboneOut (75) on a full disk.
+        Raises as `appear` does.
         """
-        refuse_place(path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _sweep(path.parent)
-            building = path.parent / f".taskweave-new-{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
-            # Under a name that no sweep looks for until it is marked: between making a mark and taking it, it looks abandoned.
-            unmarked = building.with_name(building.name.replace("-new-", "-begin-", 1))
-            unmarked.mkdir()
-            try:
-                with owned(unmarked):
-                    unmarked.rename(building)
-                    _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
-                    if prices is not None:
-                        _write(building / PRICES, prices)
-                    building.rename(path)
-            except BaseException:
-                for half in (unmarked, building):
-                    shutil.rmtree(half, ignore_errors=True)
-                raise
-            _sync(path.parent)
-        except DiskFull as error:  # the journal says so of itself; there is nothing yet that could be resumed
-            raise _full(path) from error
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise _exists(path) from error
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise _full(path) from error
-            raise BadInput(f"{path}: the run folder cannot be made ({error.strerror}). Choose another place with --out.") from error
-        return RunFolder(path, config)
 
-    @staticmethod
-    def refuse_taken(path: Path) -> None:
-        """RunRefused where something lies at `path`, or it lies within another run."""
-        if os.path.lexists(path):
-            raise _exists(path)
-        if (outer := _run_around(path)) is not None:
-            raise RunRefused(f"{path}: lies within the run {outer}, whose folder is its own. Choose another --out.")
+        def fill(building: Path) -> None:
+            _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
+            if prices is not None:
+                write(building / PRICES, prices)
+
+        appear(path, fill)
+        return RunFolder(path, config)
 
     @staticmethod
     def open(name: str | Path) -> RunFolder:
@@ -143,17 +113,17 @@ class RunFolder:
         config = read_config(json.dumps({**self.config.model_dump(mode="json"), **changes}), str(self.path / CONFIG))
         if config != self.config:
             beside = self.path / f".{CONFIG}.{os.getpid()}.part"
-            _write(beside, config.text())
+            write(beside, config.text())
             beside.replace(self.path / CONFIG)
-            _sync(self.path)
+            sync(self.path)
         return RunFolder(self.path, config)
 
     def keep_prices(self, content: bytes) -> None:
         """Keep another price file with the run, in one step: what it cost is reckoned by it from now on."""
         beside = self.path / f".{PRICES}.{os.getpid()}.part"
-        _write(beside, content)
+        write(beside, content)
         beside.replace(self.path / PRICES)
-        _sync(self.path)
+        sync(self.path)
 
     # ------------------------------------------------------------ what lies in it
     @property
@@ -203,11 +173,11 @@ class RunFolder:
         file = self.path / PRICES
         return read_prices(file) if file.is_file() else None
 
-    def prompts(self) -> PromptBook:
-        """The prompts as they were when the run began."""
+    def prompts(self, segment: Segment | None = None) -> PromptBook:
+        """The prompts of a segment, of the first where none is named, as they were when it was made."""
         from taskweave.prompts import PromptBook
 
-        return PromptBook.load(self.path / self.config.segments[0].prompts)
+        return PromptBook.load(self.path / (segment or self.config.segments[0]).prompts)
 
     def routes(self) -> Routes | None:
         """Which backbone answers what; None where one answers all.  Raises RoutingInvalid for a file that is not what was written."""
@@ -236,6 +206,40 @@ class RunFolder:
     def send(self, payload: Mapping[str, Json], *, known: Sequence[str] = ()) -> str:
         """Put an incident into the inbox; `known` are the ids that the journal holds.  Returns its id."""
         return Inbox(self.inbox).send(payload, taken=frozenset(known).__contains__)
+
+
+def appear(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make the folder of a run, which appears at `path` whole once `fill` has written all of it.
+
+    Raises RunRefused where something lies at `path`, or it lies within another run, BadInput where one may not write there, BackboneOut
+    (75) on a full disk.
+    """
+    refuse_place(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path.parent)
+        building = path.parent / f".taskweave-new-{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
+        # Under a name that no sweep looks for until it is marked: between making a mark and taking it, it looks abandoned.
+        unmarked = building.with_name(building.name.replace("-new-", "-begin-", 1))
+        unmarked.mkdir()
+        try:
+            with owned(unmarked):
+                unmarked.rename(building)
+                fill(building)
+                building.rename(path)
+        except BaseException:
+            for half in (unmarked, building):
+                shutil.rmtree(half, ignore_errors=True)
+            raise
+        sync(path.parent)
+    except DiskFull as error:  # the journal says so of itself; there is nothing yet that could be resumed
+        raise _full(path) from error
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise _exists(path) from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _full(path) from error
+        raise BadInput(f"{path}: the run folder cannot be made ({error.strerror}). Choose another place with --out.") from error
 
 
 def find(name: str | Path) -> Path:
@@ -325,13 +329,13 @@ def _fill(
     prompts, inbox = folder / segment.prompts, folder / "inbox"
     prompts.mkdir()
     inbox.mkdir()
-    _write(folder / segment.org, organization_text)
-    _write(folder / "population.json", population_json)
+    write(folder / segment.org, organization_text)
+    write(folder / "population.json", population_json)
     if config.routing is not None and routing_text is not None:
-        _write(folder / config.routing, routing_text)
+        write(folder / config.routing, routing_text)
     laid = {file.name: file for directory in prompts_dirs for file in prompt_files(directory)}
     for name, file in laid.items():
-        _write(prompts / name, file.read_bytes())
+        write(prompts / name, file.read_bytes())
     journal = Journal(folder / "journal.db", create=True)
     try:
         for injection in injections:
@@ -341,19 +345,19 @@ def _fill(
             before(journal)
     finally:
         journal.close()
-    _write(folder / CONFIG, config.text())
+    write(folder / CONFIG, config.text())
     for directory in (prompts, inbox, folder):
-        _sync(directory)
+        sync(directory)
 
 
-def _write(path: Path, content: str | bytes) -> None:
+def write(path: Path, content: str | bytes) -> None:
     with path.open("wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """Make renames in a folder last; some file systems have no such thing."""
     with contextlib.suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Is what a run works from still what it began with?  Entry point: `changed`.
+"""Is what a run works from still what it began with?  Entry points: `changed`, `write_down`.
 
 Every input that decides what is asked has a name that a person knows (a key of the organization, an agent, a prompt, a setting) and a
 digest, kept in the journal from the first start on.  The organization counts as resolved, so that its comments and layout may be
@@ -23,19 +23,28 @@ if TYPE_CHECKING:
 
 
 def changed(folder: RunFolder) -> list[str]:
-    """What differs from what the run began with, by name; at its first start that is written down, and nothing differs.
+    """What differs from what the run began with, by name; nothing before its first start.
 
     Raises BadInput where an input is missing or no longer readable.
     """
-    now = {name: hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest() for name, value in _inputs(folder)}
+    now = _digests(folder)
     with JournalReader(folder.journal_path) as reader:
         before = reader.inputs()
-    if not before:
-        with Journal(folder.journal_path, create=False) as journal:
-            journal.write_inputs(now)
-        return []
-    names = [*now, *(name for name in before if name not in now)]
+    names = [*now, *(name for name in before if name not in now)] if before else []
     return [name for name in names if before.get(name) != now.get(name)]
+
+
+def write_down(folder: RunFolder) -> None:
+    """Write down what a run works from, at its first start; later that stays."""
+    with JournalReader(folder.journal_path) as reader:
+        if reader.inputs():
+            return
+    with Journal(folder.journal_path, create=False) as journal:
+        journal.write_inputs(_digests(folder))
+
+
+def _digests(folder: RunFolder) -> dict[str, str]:
+    return {name: hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest() for name, value in _inputs(folder)}
 
 
 def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
@@ -47,13 +56,16 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
     yield from ((f"population.json: {agent['id']}", agent) for agent in agents)
     if (routes := folder.routes()) is not None:
         yield from ((f"{folder.config.routing}: route {number}", route.told()) for number, route in enumerate(routes.routes, 1))
-    yield from ((f"{segment.prompts}/{prompt.id}.md", prompt.digest) for prompt in folder.prompts())
+    for prompts, one in {one.prompts: one for one in folder.config.segments}.items():
+        yield from ((f"{prompts}/{prompt.id}.md", prompt.digest) for prompt in folder.prompts(one))
 
 
 def _told(config: RunConfig) -> Iterator[tuple[str, Json]]:
     yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone), ("style", config.style))
     for number, segment in enumerate(config.segments):
-        yield from ((f"segments.{number}.{name}", value) for name, value in segment.model_dump(mode="json").items())
+        # Where it is asked may change; which backbone it is may not.
+        decides = segment.model_dump(mode="json", exclude={"given", "base_url"})
+        yield from ((f"segments.{number}.{name}", value) for name, value in decides.items())
 
 
 def _organized(org: Organization) -> Iterator[tuple[str, Json]]:

@@ -7,8 +7,8 @@ plans and deliverables say.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.units import ordinal
 
 if TYPE_CHECKING:
+    from taskweave.org.organization import Organization
+    from taskweave.org.population import Population
     from taskweave.runs import RunFolder
 
 
@@ -78,9 +80,13 @@ class Outcome:
 
 
 class Year:
-    """The year of one organization on one engine; `until` weeks of it."""
+    """The year of one organization on one engine; `until` weeks of it.
 
-    def __init__(self, stage: Stage, journal: Journal, folder: RunFolder, until: int) -> None:
+    From the first tick of a week in `later` on, what is launched sees that setting instead of the stage's first.
+    """
+
+    def __init__(self, stage: Stage, journal: Journal, folder: RunFolder, until: int, later: Mapping[int, Setting]) -> None:
+        self._first, self._later = stage.setting, later
         self.stage, self._journal, self._inbox, self._until = stage, journal, folder.inbox, until
         self._calendar = stage.setting.calendar
         self.incidents = Incidents(stage.setting.org, stage.setting.population, stage.setting.delegation, self._calendar)
@@ -144,6 +150,7 @@ class Year:
             stage.week, stage.day = week, day
             opening = day == week.first_day
             if opening:
+                stage.setting = self._setting_of(week)
                 self._read_environment(week)
             self._tick(day, opening=opening)
             if opening:
@@ -154,6 +161,10 @@ class Year:
             yield stage.env.timeout(self._calendar.day_minutes)
             if day + 1 < week.first_day + week.day_count:
                 yield stage.clock.at(TICK)
+
+    def _setting_of(self, week: Week) -> Setting:
+        """That of the segment that holds in the week; one may begin in a week without a working day."""
+        return next((self._later[n] for n in sorted(self._later, reverse=True) if n <= week.number), self._first)
 
     def _close(self, week: Week, after: Week | None) -> Generator[Event, Any, None]:
         """Closings of everything whose period ends with this week, the week first."""
@@ -257,7 +268,7 @@ class Year:
 
 async def simulate(
     folder: RunFolder,
-    backbone: Backbone,
+    backbone: Backbone | None,
     *,
     until_week: int,
     limit: int,
@@ -268,26 +279,12 @@ async def simulate(
 ) -> Outcome:
     """Run or resume the year in `folder` up to the end of week `until_week`.  The caller holds the folder's lock.
 
-    run.db is rebuilt; what the journal holds is not asked again.  Raises Divergence where re-execution gives another week than the journal
-    holds, and whatever bug a work had; everything else that stops a run is in the Outcome.
+    run.db is rebuilt; what the journal holds is not asked again, and without a backbone nothing is.  Raises Divergence where re-execution
+    gives another week than the journal holds, and whatever bug a work had; everything else that stops a run is in the Outcome.
     """
     config, org, population = folder.config, folder.organization(), folder.population()
-    segment, calendar, prices = config.segments[0], WorkCalendar(org.calendar), folder.prices()
-    setting = Setting(
-        org=org,
-        population=population,
-        delegation=Delegation(org, population),
-        calendar=calendar,
-        prompts=folder.prompts(),
-        backbone=segment.backbone,
-        origin=backbone.origin,
-        assign=config.assign,
-        seed=config.seed,
-        draw=segment.draw,
-        routes=folder.routes(),
-        tally=Tally(config.max_fallback),
-        style=_style(config.style),
-    )
+    calendar, prices = WorkCalendar(org.calendar), folder.prices()
+    setting, *later = _settings(folder, org, population, calendar)
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
         closing.callback(journal.close)
@@ -324,7 +321,7 @@ async def simulate(
             calendars={agent.id: AgentCalendar(agent, clock.env, calendar) for agent in population.agents},
             week=calendar.weeks[0],
         )
-        year = Year(stage, journal, folder, until_week)
+        year = Year(stage, journal, folder, until_week, dict(zip((one.week for one in config.segments[1:]), later, strict=True)))
         await engine.drive(clock)
         sealed = ledger.sealed
         finished = engine.stop is None and sealed is not None
@@ -332,6 +329,37 @@ async def simulate(
             pool.finish()
         week, digest = journal.last_week()
         return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
+
+
+def _settings(folder: RunFolder, org: Organization, population: Population, calendar: WorkCalendar) -> list[Setting]:
+    """What works see in each segment of the run, in order."""
+    config = folder.config
+    common = Setting(
+        org=org,
+        population=population,
+        delegation=Delegation(org, population),
+        calendar=calendar,
+        prompts=folder.prompts(),
+        backbone=config.segments[0].backbone,
+        origin=config.segments[0].origin,
+        assign=config.assign,
+        seed=config.seed,
+        draw=0,
+        routes=folder.routes(),
+        tally=Tally(config.max_fallback),
+        style=_style(config.style),
+    )
+    return [
+        replace(
+            common,
+            prompts=folder.prompts(segment),
+            backbone=segment.backbone,
+            origin=segment.origin,
+            draw=segment.draw,
+            _cache={},
+        )
+        for segment in config.segments
+    ]
 
 
 def _style(name: StyleName) -> Style | None:

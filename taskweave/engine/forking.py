@@ -1,0 +1,80 @@
+"""How a journal becomes that of a fork: what was closed before the fork's week stays, what was answered is offered, the rest is gone.
+
+Entry points: `fork_journal`, and `copy_journal` for a re-execution elsewhere.  The source is only read, also while an engine writes it.
+What a fork changes, and why, is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from taskweave.engine.promises import COMPLETE
+from taskweave.engine.store import ASKED, Transaction, leave_wal, named_trouble, open_for_reading
+from taskweave.errors import RunRefused
+
+# Look-ups are made again: what they find depends on what else has happened, which their question does not say.
+_OFFER = f"""
+INSERT OR IGNORE INTO offered
+SELECT r.{ASKED.replace(", ", ", r.")}, o.value, o.prompt_tokens, o.completion_tokens, o.at
+FROM outcomes o JOIN requests r USING (key) WHERE o.kind = '{COMPLETE}' GROUP BY r.key
+"""
+_OF_ITS_OWN = ("outcomes", "requests", "attempts", "ends", "sessions", "stops", "inputs")
+
+
+def fork_journal(parent: Path, path: Path, *, week: int, tick: int, drop: Collection[str] = ()) -> None:
+    """Make the journal of a fork at `path`: it may differ from week `week` on, whose first working day is `tick`.
+
+    Kept are the digests of the weeks and the ticks before, and all injections but those to `drop`, by id.  Every completion that the parent
+    was answered, or was itself offered, is offered; none counts as the fork's own before it is used.  Attempts are not copied.
+    Raises RunRefused where the parent has not closed all weeks before, or holds no such injection; BadInput for a damaged journal.
+    """
+    with _copied(parent, path) as copy:
+        _check(copy, parent, week=week, tick=tick, drop=drop)
+        with Transaction(copy, path):
+            copy.execute(_OFFER)
+            for table in _OF_ITS_OWN:
+                copy.execute(f"DELETE FROM {table}")
+            copy.execute("DELETE FROM weeks WHERE week >= ?", (week,))
+            for table in ("ticks", "rejected"):
+                copy.execute(f"DELETE FROM {table} WHERE tick >= ?", (tick,))
+            copy.executemany("DELETE FROM injections WHERE id = ?", [(id,) for id in drop])
+
+
+def copy_journal(run: Path, path: Path) -> None:
+    """A journal with all that the run's holds but the digests of its weeks: what is re-executed on it is compared, and not refused."""
+    with _copied(run, path) as copy:
+        copy.execute("DELETE FROM weeks")
+
+
+@contextlib.contextmanager
+def _copied(source: Path, path: Path) -> Iterator[sqlite3.Connection]:
+    """A copy of a journal as it was at one moment, out of WAL mode when the block ends."""
+    with contextlib.ExitStack() as closing:
+        closing.enter_context(named_trouble(path))
+        db = closing.enter_context(contextlib.closing(open_for_reading(source)))
+        copy = closing.enter_context(contextlib.closing(sqlite3.connect(path, isolation_level=None)))
+        db.backup(copy)
+        yield copy
+        leave_wal(copy)
+
+
+def _check(copy: sqlite3.Connection, parent: Path, *, week: int, tick: int, drop: Collection[str]) -> None:
+    (closed,) = copy.execute("SELECT count(*) FROM weeks").fetchone()
+    if week > closed + 1:
+        raise RunRefused(
+            f"{parent.parent}: the run has closed {closed} weeks, so a fork may differ from week {closed + 1} on at the latest, not "
+            f"from week {week}. Fork it at week:{closed + 1} or earlier, or let it run further first"
+        )
+    held = dict(copy.execute("SELECT id, tick FROM injections"))
+    for id in drop:
+        if id not in held:
+            known = ", ".join(sorted(held)) or "none"
+            raise RunRefused(f"{parent.parent}: there is no incident {id!r} to drop; the run holds: {known}")
+        if held[id] < tick:
+            raise RunRefused(
+                f"{parent.parent}: the incident {id!r} happened before week {week}, so dropping it would change earlier weeks. "
+                "Fork at the week in which it happened"
+            )

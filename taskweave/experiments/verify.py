@@ -1,0 +1,139 @@
+"""Does a run follow from its journal?  All of it is re-executed elsewhere, and the rows compared.
+
+Entry point: `verify`.  Nothing is asked of a backbone, and the run is only read.  Why rows differ is not known here: the code, an input,
+the journal or run.db may have changed since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from taskweave.engine.forking import copy_journal
+from taskweave.engine.reader import JournalReader
+from taskweave.errors import RunRefused
+from taskweave.pool.pool import Pool
+from taskweave.pool.tables import PRIMARY_KEY, TABLES
+from taskweave.records import Json
+from taskweave.runs import RunFolder
+from taskweave.runs.forking import copy_inputs
+from taskweave.runs.inputs import changed
+from taskweave.simulation.year import simulate
+
+MOST_SHOWN = 120  # characters of a value that differs
+_WEEK = re.compile(r"/W(\d+)@")
+_PERIOD = re.compile(r"Y1(?:/Q(\d+))?(?:/M(\d+))?")
+
+
+class Difference(NamedTuple):
+    """A row that differs: its table and id, the first column that does, and its values (None: the row is not there)."""
+
+    table: str
+    id: str
+    column: str
+    recorded: str | None
+    re_executed: str | None
+
+
+class Verified(NamedTuple):
+    """What came of it.
+
+    `weeks` were closed, `rows` compared; `week` is the first whose digest differs (None: none), `differences` are in the order of the
+    year; `changed` names inputs that were edited since, `unanswered` says where something else is asked than was.
+    """
+
+    weeks: int
+    rows: int
+    week: int | None
+    differences: tuple[Difference, ...]
+    changed: tuple[str, ...]
+    unanswered: str
+
+    @property
+    def ok(self) -> bool:
+        return self.week is None and not self.differences and not self.changed
+
+
+def verify(run: RunFolder) -> Verified:
+    """Re-execute the closed weeks of a run from a copy of its journal, and compare digests and rows.
+
+    Raises RunRefused for one that a process holds or that has closed no week, BadInput for a damaged file.
+    """
+    if (holder := run.holder()) is not None:
+        raise RunRefused(f"{run.path}: it is being driven by {holder}. Verify it when that is done")
+    with JournalReader(run.journal_path) as journal:
+        recorded = {week.week: week.digest for week in journal.weeks()}
+    if not recorded:
+        raise RunRefused(f"{run.path}: no week is closed yet, so there is nothing to verify")
+    edited = tuple(changed(run))
+    with tempfile.TemporaryDirectory(prefix="taskweave-verify-") as place:
+        copy = copy_inputs(run, Path(place) / "run", until=f"week:{max(recorded)}")
+        copy_journal(run.journal_path, copy.journal_path)
+        outcome = asyncio.run(simulate(copy, None, until_week=max(recorded), limit=1, patience=0.0))
+        with JournalReader(copy.journal_path) as journal:
+            now = {week.week: week.digest for week in journal.weeks()}
+        week = next((number for number, digest in sorted(recorded.items()) if now.get(number) != digest), None)
+        rows, differences = 0, list[Difference]()
+        if run.run_db_path.exists():
+            with Pool.open(run.run_db_path) as before, Pool.open(copy.run_db_path) as after:
+                rows, differences = _compare(before, after, set(recorded), set(now))
+    return Verified(
+        weeks=len(recorded),
+        rows=rows,
+        week=week,
+        differences=tuple(sorted(differences, key=lambda one: (_place(one.id), TABLES.index(one.table), one.id))),
+        changed=edited,
+        unanswered=outcome.cause if outcome.stop == "unanswered" and outcome.executed < max(recorded) else "",
+    )
+
+
+def _compare(before: Pool, after: Pool, recorded: set[int], now: set[int]) -> tuple[int, list[Difference]]:
+    """How many rows were compared, and those that differ."""
+    rows, differences = 0, list[Difference]()
+    if missing := sorted(recorded - set(before.weeks())):
+        raise RunRefused(
+            f"{before.path}: holds {len(recorded) - len(missing)} of the {len(recorded)} weeks that are closed. "
+            "'taskweave resume' completes it without asking anything; then verify"
+        )
+    for table in TABLES:
+        old, new = dict(_keyed(before, table)), dict(_keyed(after, table))
+        rows += len(old)
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) != new.get(key):
+                differences.append(_difference(table, key, old.get(key), new.get(key)))
+    return rows, differences
+
+
+def _keyed(pool: Pool, table: str) -> Iterator[tuple[str, dict[str, Json]]]:
+    for row in pool.rows(table):
+        yield " ".join(str(row[column]) for column in PRIMARY_KEY[table]), row
+
+
+def _difference(table: str, key: str, old: dict[str, Json] | None, new: dict[str, Json] | None) -> Difference:
+    if old is None or new is None:
+        return Difference(table, key, "", None if old is None else "there", None if new is None else "there")
+    column = next(name for name in old if old[name] != new[name])
+    return Difference(table, key, column, *_shown(old[column], new[column]))
+
+
+def _shown(old: Json, new: Json) -> tuple[str, str]:
+    """Two values from shortly before where they part."""
+    texts = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (old, new)]
+    at = next((place for place, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+    start = max(0, at - MOST_SHOWN // 3)
+    first, second = (("…" if start else "") + text[start : start + MOST_SHOWN] for text in texts)
+    return first, second
+
+
+def _place(id: str) -> tuple[int, int, int]:
+    """Where in the year an id lies: quarter, month, week; what names no period comes last."""
+    period, week = _PERIOD.search(id), _WEEK.search(id)
+    if period is None:
+        return (99, 99, 99)
+    quarter, month = (int(number) if number else 0 for number in period.groups())
+    return (quarter, month, int(week[1]) if week else 0)
