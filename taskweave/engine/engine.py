@@ -16,17 +16,16 @@ import random
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CoroutineType
-from typing import Any, NamedTuple
+from typing import Any
 
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
 from taskweave.engine.journal import Ended, Journal, Landed, Outcome
-from taskweave.engine.pace import Pace
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
+from taskweave.engine.stats import EngineStats, Pace, Tokens
 from taskweave.engine.store import damaged
 from taskweave.engine.witness import Witness
 from taskweave.errors import DiskFull, Divergence, EngineFault
@@ -36,41 +35,6 @@ EVENTS_A_TURN = 128  # so many clock events, at most, between two looks at answe
 STEPS_A_TURN = 1000  # so many works likewise
 LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))  # some platforms lack one
-
-
-class Tokens(NamedTuple):
-    """Those of prompts, those of them that the provider said it had cached, and those of answers."""
-
-    prompt: int = 0
-    cached: int = 0
-    completion: int = 0
-
-
-_NONE = Tokens()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EngineStats:
-    """How far an engine is.  Tokens are of all answers that this run rests on so far, replayed ones included.
-
-    `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer was never seen,
-    `elapsed` seconds since this engine began to drive, which could not have been less than `bound`; `used` are the tokens by backbone.
-    `latencies` are the seconds of all answers that were waited for now.
-    """
-
-    asked: int = 0
-    replayed: int = 0
-    paid: int = 0
-    in_flight: int = 0
-    queued: int = 0
-    retries: int = 0
-    lost: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    used: Mapping[str, Tokens] = field(default_factory=dict)
-    elapsed: float = 0.0
-    latencies: float = 0.0
-    bound: float = 0.0
 
 
 class Engine:
@@ -406,7 +370,7 @@ class Engine:
         """Tokens by backbone; look-ups take none."""
         if ask.request is not None:
             name = ask.request.backbone
-            prompt, cached, completion = self._used.get(name, _NONE)
+            prompt, cached, completion = self._used.get(name, Tokens())
             self._used[name] = Tokens(
                 prompt + sign * outcome.prompt_tokens,
                 cached + sign * (value.get("cached_tokens") or 0),

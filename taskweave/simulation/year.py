@@ -16,8 +16,9 @@ from simpy.events import Event
 
 from taskweave.backbones.pricing import PriceList, Used, bill
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
-from taskweave.engine.engine import Engine, EngineStats
+from taskweave.engine.engine import Engine
 from taskweave.engine.journal import Journal
+from taskweave.engine.stats import EngineStats, Pace
 from taskweave.engine.witness import Witness
 from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import Week, WorkCalendar
@@ -69,7 +70,7 @@ class Outcome:
     """How a run ended: `stop` is None at the horizon, else why it stopped.
 
     `week` is the last closed one, `digest` that of its seal; `executed` is the last that was executed this time.  It is an earlier one
-    where the run stopped while it re-executed what had been closed before.
+    where the run stopped while it re-executed what had been closed before.  `pace` is that of the engine, where one was driven.
     """
 
     stop: str | None
@@ -77,6 +78,7 @@ class Outcome:
     week: int
     digest: str | None
     executed: int
+    pace: Pace | None = None
 
 
 class Year:
@@ -328,7 +330,8 @@ async def simulate(
         if finished:
             pool.finish()
         week, digest = journal.last_week()
-        return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=max(pool.weeks(), default=0))
+        reached = max(pool.weeks(), default=0)
+        return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=reached, pace=engine.pace)
 
 
 def _settings(folder: RunFolder, org: Organization, population: Population, calendar: WorkCalendar) -> list[Setting]:
