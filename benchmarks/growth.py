@@ -16,7 +16,6 @@ from typing import NamedTuple
 from benchmarks.process import Measured, simulated
 
 SIZES = (15, 100, 1_000)
-QUICK = (15, 40, 100)
 UNTIL = "week:8"
 BAR = 1.1
 WIDTH = 11  # direct reports that a head has, about
@@ -102,15 +101,15 @@ def organization(agents: int) -> str:
     """The YAML text of an organization of exactly so many agents, whose heads have some 8 to 15 direct reports each.
 
     A chief executive, department heads and workers; where there would be more than MOST_HEADS heads, managers stand between.  Raises
-    ValueError where that makes no organization: below 6, and where a head would have more than about 15 managers.
+    ValueError where that makes no organization: below 5, and where a head would have more than about 15 managers.
     """
     heads = max(1, round((agents - 1) / (WIDTH + 1)))
     layers = 3 if heads <= MOST_HEADS else 4
-    fields = FIELDS[: max(2, heads)]
+    fields = FIELDS[: max(2, heads if layers == 3 else round(heads / WIDTH))]
     managers = 0 if layers == 3 else round((agents - 1 - len(fields)) / (WIDTH + 1))
     workers = agents - 1 - len(fields) - managers
     if workers < len(fields) or managers > MOST_HEADS * len(fields):
-        raise ValueError(f"no organization of {agents} agents is made here: from 6 to about {MOST_HEADS * len(FIELDS) * (WIDTH + 1):,}")
+        raise ValueError(f"no organization of {agents} agents is made here: from 5 to about {MOST_HEADS * len(FIELDS) * (WIDTH + 1):,}")
     lines = [
         f"name: Growth {agents}",
         "domain: Devices and software",
@@ -166,21 +165,24 @@ def measured(sizes: Sequence[int] = SIZES, until: str = UNTIL) -> list[Size]:
     return found
 
 
-def say(one: Size) -> str:
+def over(one: Size) -> str:
+    """What the time was taken for."""
     took = one.took
-    each = 1000 * took.cpu / took.subtasks
-    return (
-        f"{one.agents:>6,} agents  {took.subtasks:>7,} subtasks  {took.wall:>7.1f} s wall  {took.cpu:>7.1f} s CPU"
-        f"  {took.memory / 1e6:>6.0f} MB  {each:.2f} ms CPU a subtask"
-    )
+    return f"{took.subtasks:,} executed subtasks, {took.cpu:.1f} s CPU, {1000 * took.cpu / took.subtasks:.2f} ms each"
+
+
+def main(words: list[str]) -> None:
+    """With `--text N` print that organization; else measure organizations of the sizes that are named, or of SIZES."""
+    if words[:1] == ["--text"]:
+        print(organization(int(words[1])), end="")
+        return
+    sizes = measured([int(word) for word in words] or SIZES)
+    for one in sizes:
+        print(f"{one.agents:>6,} agents  {one.took.wall:>7.1f} s wall  {one.took.memory / 1e6:>6.0f} MB  {over(one)}")
+    if len(sizes) > 1:
+        for name, value in exponents(sizes)._asdict().items():
+            print(f"exponent of {name.replace('_', ' ')}: {value:.3f}")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--text"]:
-        print(organization(int(sys.argv[2])), end="")
-    else:
-        done = measured([int(word) for word in sys.argv[1:]] or SIZES)
-        for one in done:
-            print(say(one))
-        if len(done) > 1:
-            print(exponents(done))
+    main(sys.argv[1:])

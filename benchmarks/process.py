@@ -1,7 +1,7 @@
-"""What does a command take, from a cold process to its exit?  Entry points: `command` for any, `simulated` for a run.
+"""What does a command take, from a cold process to its exit?  Entry points: `fresh` for any, `simulated` for a scripted run.
 
-Wall clock and CPU are the kernel's; the peak of resident memory is told by the process itself as it ends, since a child's own figure
-begins with its parent's.
+Wall clock and CPU are the kernel's, with those of the processes that it waited for.  The peak of resident memory is told by the process
+itself as it ends, since what the kernel says of a child begins with its parent's; that of the largest process beside it is added.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ from typing import NamedTuple
 
 from taskweave.engine.reader import JournalReader
 
-# Runs a module as `python -m` does, then writes the peak of memory (bytes) where it is told to.
+# Runs a module as `python -m` does, then writes the peaks of memory in bytes, its own and that beside it, where it is told to.
 _TELLING = """
-import runpy, sys
+import resource, runpy, sys
 file, module, sys.argv[1:] = sys.argv[1], sys.argv[2], sys.argv[3:]
 try:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 finally:
+    unit = 1 if sys.platform == "darwin" else 1024
+    own, beside = (resource.getrusage(who).ru_maxrss * unit for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     try:
         with open("/proc/self/status") as status:
-            peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+            own = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
     except OSError:
-        import resource
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        pass
     with open(file, "w") as told:
-        told.write(str(peak))
+        told.write(f"{own} {beside}")
 """
 
 
 class Took(NamedTuple):
-    """Seconds of wall clock and of CPU, the peak of resident memory in bytes, and the exit code."""
+    """Seconds of wall clock and of CPU, the peak of resident memory in bytes, and what was said on standard output."""
 
     wall: float
     cpu: float
     memory: int
-    code: int
+    said: str
 
 
 class Measured(NamedTuple):
@@ -51,27 +52,25 @@ class Measured(NamedTuple):
     subtasks: int
 
 
-def command(*words: str) -> Took:
-    """`python -m taskweave WORDS` in a process of its own, whose standard output nobody reads."""
+def fresh(module: str, *words: str) -> Took:
+    """`python -m MODULE WORDS` in a process of its own.  Raises RuntimeError, with its code, where it fails."""
     with tempfile.TemporaryDirectory() as place:
-        told = Path(place) / "peak"
-        argv = [sys.executable, "-c", _TELLING, str(told), "taskweave", *words]
-        nothing = os.open(os.devnull, os.O_WRONLY)
+        told, said = Path(place) / "peaks", Path(place) / "said"
+        argv = [sys.executable, "-c", _TELLING, str(told), module, *words]
+        opened = (os.POSIX_SPAWN_OPEN, 1, str(said), os.O_WRONLY | os.O_CREAT, 0o600)
         began = time.perf_counter()
-        try:
-            child = os.posix_spawn(argv[0], argv, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, nothing, 1)])
-        finally:
-            os.close(nothing)
+        child = os.posix_spawn(argv[0], argv, os.environ, file_actions=[opened])
         _, status, usage = os.wait4(child, 0)
-        wall = time.perf_counter() - began
-        return Took(wall, usage.ru_utime + usage.ru_stime, int(told.read_text()), os.waitstatus_to_exitcode(status))
+        wall, code = time.perf_counter() - began, os.waitstatus_to_exitcode(status)
+        if code:
+            raise RuntimeError(f"python -m {module} {' '.join(words)} ended with {code}")
+        memory = sum(map(int, told.read_text().split()))
+        return Took(wall, usage.ru_utime + usage.ru_stime, memory, said.read_text(encoding="utf-8"))
 
 
 def simulated(organization: str, run: Path, *, until: str = "year") -> Measured:
-    """`taskweave run ORGANIZATION --until UNTIL`, scripted; the run is kept in `run`.  Raises RuntimeError where it does not finish."""
-    took = command("run", organization, "--until", until, "--out", str(run))
-    if took.code:
-        raise RuntimeError(f"taskweave run {organization} ended with {took.code}")
+    """`taskweave run ORGANIZATION --until UNTIL`, scripted; the run is kept in `run`."""
+    took = fresh("taskweave", "run", organization, "--until", until, "--out", str(run))
     return Measured(took.wall, took.cpu, took.memory, executed(run))
 
 
