@@ -2,7 +2,7 @@
 
 Rows: year and gov (scripted years, cold), call (the engine's CPU), wait (wall clock over what latencies allow), repeat (re-execution),
 tokens, growth (15, 100 and 1,000 agents).  All take some 15 minutes on an idle machine; --quick measures quarters and fewer agents.
-In more detail: python -m benchmarks.tokens, .engine, .growth, and of a run's texts: python -m benchmarks.texts RUN.
+In more detail: python -m benchmarks.tokens, .engine, .growth, .kills, and of a run's texts: python -m benchmarks.texts RUN.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import hashlib
 import json
 import random
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,10 +76,10 @@ def counted(content: str) -> int:
 class Answering:
     """The server, running while the context is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, handler: type[Handler] | None = None) -> None:
+        """`handler` answers otherwise than well."""
         self._lock, self._prefixes = threading.Lock(), Prefixes()
-        handler = type("Handler", (_Handler,), {"answering": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
+        self._server = _Server(("127.0.0.1", 0), type("Own", (handler or Handler,), {"answering": self}))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
@@ -127,8 +128,13 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Quiet where whoever asked has gone; all else is shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
-class _Handler(BaseHTTPRequestHandler):
+
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave in one piece
@@ -138,18 +144,21 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet."""
 
     def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
-        self._send(200, {"object": "list", "data": [{"id": "answering", "object": "model", "created": 0, "owned_by": "benchmarks"}]})
+        self.send(200, {"object": "list", "data": [{"id": "answering", "object": "model", "created": 0, "owned_by": "benchmarks"}]})
 
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path.endswith("/chat/completions"):
-            self._send(200, self.answering.completion(body))
+            self.send(200, self.answering.completion(body))
         else:
-            self._send(404, {"error": {"message": f"no route {self.path}", "code": "not_found"}})
+            self.send(404, {"error": {"message": f"no route {self.path}", "code": "not_found"}})
 
-    def _send(self, status: int, body: object) -> None:
+    def send(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
+        """Send a body as JSON."""
         raw = json.dumps(body).encode()
         self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(raw)))
         self.end_headers()

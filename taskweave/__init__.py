@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taskweave.api import Organization, Run, Table, runs, simulate
+    from taskweave.api import Organization, Run, Table, diff, runs, simulate
     from taskweave.errors import (
         BackboneOut,
         BadInput,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         TaskWeaveError,
     )
 
-_FROM_API = ("Organization", "Run", "Table", "runs", "simulate")
+_FROM_API = ("Organization", "Run", "Table", "diff", "runs", "simulate")
 _FROM_ERRORS = (
     "BackboneOut",
     "BadInput",
@@ -64,6 +64,7 @@ __all__ = [
     "Table",
     "TaskWeaveError",
     "__version__",
+    "diff",
     "runs",
     "simulate",
 ]

@@ -1,6 +1,6 @@
 """TaskWeave from Python: load an organization, simulate it, read what happened.
 
-Entry points: `Organization`, `simulate`, `Run`, `runs`.  Refuses to print, and to load pandas before `df()` is called.
+Entry points: `Organization`, `simulate`, `Run`, `runs`, `diff`.  Refuses to print, and to load pandas before `df()` is called.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from taskweave import driving
 from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
+from taskweave.experiments.diff import Diff, compare
+from taskweave.experiments.rows import RunRows, read
 from taskweave.experiments.verify import Verified, verify
 from taskweave.exports.jsonl import export
 from taskweave.exports.lengths import measure, write_lengths
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 _LOOKS = (0.05, 0.1, 0.2, 0.4, 0.0)  # seconds between looks at a run.db that a live run writes
 
-__all__ = ["Organization", "Run", "Table", "runs", "simulate"]
+__all__ = ["Organization", "Run", "Table", "diff", "runs", "simulate"]
 
 
 class Fingerprint(NamedTuple):
@@ -372,6 +374,7 @@ def simulate(
     style: StyleName | None = None,
     routing: str | Path | None = None,
     max_fallback: float | None = None,
+    without: str | Sequence[str] = (),
     look: bool = True,
     prices: str | Path | None = None,
     observe: Callable[[Progress], None] | None = None,
@@ -380,10 +383,11 @@ def simulate(
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
     `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
-    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `look=False` asks nothing of an
-    endpoint beforehand, `prices` is a file of your own prices.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is
-    left as it is (None: one is made where OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the
-    run that is returned can be resumed.  Raises BadInput for what cannot be used, before anything is written.
+    backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `without` names parts of the loop
+    to leave out (diagnose, align, reconcile, roll_up, retrieval), `look=False` asks nothing of an endpoint beforehand, `prices` is a file
+    of your own prices.  `tracer_provider` is OpenTelemetry's, which gets the run's spans and is left as it is (None: one is made where
+    OTEL_* variables ask for it).  Works inside a running event loop.  After an interrupt the run that is returned can be resumed.
+    Raises BadInput for what cannot be used, before anything is written.
     """
     checked(tracer_provider=tracer_provider)
     loaded = org if isinstance(org, Organization) else Organization.load(org)
@@ -403,6 +407,7 @@ def simulate(
         style=style,
         routing=Path(routing) if routing is not None else None,
         max_fallback=max_fallback,
+        without=without,
         look=look,
         prices=Path(prices) if prices is not None else None,
     )
@@ -416,3 +421,40 @@ def simulate(
 def runs(pattern: str | Path = "runs/*") -> Table:
     """One row a run that the pattern matches: where it is and how far."""
     return Table("runs", survey(list_runs(str(pattern))), Status.__slots__)
+
+
+def diff(
+    a: Run | str | Path,
+    b: Run | str | Path,
+    *others: Run | str | Path,
+    controls: Sequence[Run | str | Path] = (),
+    until: str = "year",
+) -> Diff:
+    """What differs between the base `a` and the runs `b` and `others`, from the first week on in which they part, up to `until`.
+
+    Redrawn forks among them, and `controls`, are runs in which nothing but chance differs: each difference is set against their spread.
+    Where all are redrawn, the first of them is set against the others.
+    `str()` of the answer is for people, `to_dict()` for programs.  Raises BadInput for what cannot be compared.
+    """
+    return compared(a, (b, *others), controls, until=until)[0]
+
+
+def compared(
+    base: Run | str | Path, others: Sequence[Run | str | Path], controls: Sequence[Run | str | Path] = (), *, until: str = "year"
+) -> tuple[Diff, list[str]]:
+    """As `diff`, with what was odd in reading the runs."""
+    first, given, named = ([one if isinstance(one, Run) else Run.open(one) for one in several] for several in ([base], others, controls))
+    redrawn = [run for run in given if run.config.parent is not None and run.config.parent.is_control]
+    if redrawn and len(redrawn) == len(given):
+        redrawn = redrawn[1:]  # what chance makes of a redrawn run, against the others
+    rest = [run for run in given if run not in redrawn]
+    found = compare(_rows(first[0]), [_rows(run) for run in rest], [_rows(run) for run in (*redrawn, *named)], until=until)
+    return found, [warning for run in (*first, *given, *named) for warning in run.warnings]
+
+
+def _rows(run: Run) -> RunRows:
+    pool = run.pool()
+    try:
+        return read(run.folder, pool)
+    finally:
+        pool.close()

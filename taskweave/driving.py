@@ -31,7 +31,7 @@ from taskweave.errors import (
     TooManyFallbacks,
 )
 from taskweave.experiments.fork import Fork, make, plan
-from taskweave.given import checked, prompt_folders
+from taskweave.given import checked, left_out, prompt_folders
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
@@ -115,6 +115,7 @@ def begin(
     style: StyleName | None = None,
     routing: Path | None = None,
     max_fallback: float | None = None,
+    without: str | Sequence[str] = (),
     look: bool = True,
     say: Callable[[str], None] = lambda _: None,
     prices: Path | None = None,
@@ -124,6 +125,7 @@ def begin(
 
     `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
     and nothing is written, and may raise.
+    `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
@@ -138,6 +140,7 @@ def begin(
         style=style,
         max_fallback=max_fallback,
     )
+    parts = left_out(without)
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
@@ -168,6 +171,7 @@ def begin(
         routing=None if routes is None else ROUTING,
         style=chosen,
         max_fallback=max_fallback,
+        without=parts,
         segments=(Segment(backbone=answering.name, origin=answering.origin),),
     )
     folder = RunFolder.create(

@@ -24,6 +24,7 @@ from taskweave.backbones.stretched import Stretched
 from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.exports.lengths import measure, planned_share, prompts_mark
+from taskweave.given import left_out
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Population
 from taskweave.pool.pool import Pool
@@ -85,6 +86,7 @@ class Estimate(NamedTuple):
     seed: int
     backbone: str
     style: str
+    without: tuple[str, ...]
     lengths: Lengths
     prices: dict[str, Price | None]
     speed: Speed | None
@@ -104,6 +106,7 @@ def estimate(
     incidents: Sequence[Path] = (),
     style: StyleName | None = None,
     routing: Path | None = None,
+    without: str | Sequence[str] = (),
     limit: int = 16,
     lengths: Lengths | None = None,
     prices: PriceList | None = None,
@@ -115,6 +118,7 @@ def estimate(
     A `style` of None is that which the probed backbone needs.  `lengths` are those shipped where none are given; `say` is told what is
     being done.  Raises BadInput for what cannot be used, and Interrupted where a signal ended it.
     """
+    parts = left_out(without)
     routes = routes_in(routing, org.resolved)[1]
     if price_of(backbone, prices) is not FREE:
         backbone_called(backbone, base_url=base_url or _ANYWHERE)  # refuses what is none
@@ -133,7 +137,7 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         folder, writing = driving.begin(
             org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
-            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=asked_in, look=False,
+            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=asked_in, without=parts, look=False,
         )  # fmt: skip
         population = folder.population()
         outcome = driving.drive(folder, writing)
@@ -149,6 +153,7 @@ def estimate(
         seed=seed,
         backbone=backbone,
         style=asked_in,
+        without=parts,
         lengths=measured,
         prices={name: price_of(name, prices) for name in dict.fromkeys([backbone, *(one.backbone for one in counted)])},
         speed=speed,
@@ -187,7 +192,7 @@ def _counted(folder: RunFolder, population: Population, lengths: Lengths, backbo
     """
     like = lengths.planned is not None and (lengths.planned.organization, lengths.planned.prompts) == (
         folder.config.organization,
-        prompts_mark(folder.prompts()),
+        prompts_mark(folder.prompts(), folder.config.without),
     )
     with Pool.open(folder.run_db_path) as pool:
         amount = _amount(pool, lengths.planned if like else None)

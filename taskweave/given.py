@@ -1,10 +1,12 @@
 """Is what a program gave to `simulate` or `resume` of the kind that is needed?  The command line's own parser has asked before.
 
-Entry points: `checked`, `checked_backbone`, `several`, `prompt_folders`.  Each error says what was given, where, and what to give instead.
+Entry points: `checked`, `checked_backbone`, `several`, `left_out`, `prompt_folders`.  Each error says what was given, where, and what to
+give instead.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -13,6 +15,7 @@ from typing import Any
 
 from taskweave.errors import BadInput
 from taskweave.records import StyleName
+from taskweave.runs.config import PARTS, Part
 from taskweave.shipped import COMPACT, prompt_files, shipped_prompts
 
 _COPIES = "'taskweave new DIR' makes a folder with copies of the shipped prompts."
@@ -45,6 +48,17 @@ def several(name: str, value: Any) -> list[Path]:
     if not all(isinstance(one, str | PathLike) for one in given):
         raise BadInput(f"{name}={value!r}: give a path, or a list of paths, for example {name}=['acme/{name}'].")
     return [Path(one) for one in given]
+
+
+def left_out(value: Any) -> tuple[Part, ...]:
+    """One name or some as parts of the loop, each once, in the loop's order.  Raises BadInput with the nearest name there is."""
+    given = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
+    for name in given:
+        if name not in PARTS:
+            close = difflib.get_close_matches(str(name).strip().casefold().replace("-", "_"), PARTS, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise BadInput(f"without {name!r}: the loop has no such part.{hint} What can be left out is {', '.join(PARTS)}.")
+    return tuple(part for part in PARTS if part in given)
 
 
 def prompt_folders(folders: Sequence[Path], style: StyleName = "full") -> list[Path]:

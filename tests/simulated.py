@@ -39,6 +39,7 @@ def simulated(
     assign: Any = "match",
     population: Path | None = None,
     style: Any = None,
+    without: Sequence[str] = (),
 ) -> Run:
     """A finished run in `where`; `organization` is YAML text or a built-in name; incidents are given as their files would say them.
 
@@ -63,6 +64,7 @@ def simulated(
         patience=60,
         tags={},
         style=style,
+        without=without,
     )
     if population is not None:
         shutil.copy(population, where / "population.json")

@@ -49,7 +49,7 @@ def test_the_public_names_are_these() -> None:
     assert sorted(tw.__all__) == [
         *("BackboneOut", "BadInput", "BudgetReached", "Divergence", "EngineFault", "IncidentInvalid", "Interrupted", "Organization"),
         *("OrganizationInvalid", "PromptInvalid", "Run", "RunRefused", "Stopped", "Table", "TaskWeaveError", "__version__"),
-        *("runs", "simulate"),
+        *("diff", "runs", "simulate"),
     ]  # fmt: skip
     for name in tw.__all__:
         assert getattr(tw, name) is not None

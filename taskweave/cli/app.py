@@ -154,6 +154,16 @@ Prices = Annotated[
         show_default=False,
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="PART",
+        help="A part of the loop to leave out: diagnose, align, reconcile, roll_up or retrieval; may be given more than once, "
+        "e.g. --without diagnose.",
+        show_default=False,
+    ),
+]
 Until = typer.Option(
     "--until",
     metavar="HORIZON",

@@ -46,7 +46,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     with Pool.open(folder.run_db_path) as pool:
         if max(pool.weeks(), default=0) < outcome.week:
             return summary  # it was being rebuilt, and would look like a shorter run
-        table = closing(pool, folder.organization(), folder.population(), answers_told(folder))
+        table = closing(pool, folder.organization(), folder.population(), answers_told(folder), now.without)
         # A year's digest takes as long as reading all of it: only a program that asked for everything gets it here.
         summary |= {"digest": pool.digest() if output.is_json_only() else None, "closing": plain(table)}
         example = example_result(pool)

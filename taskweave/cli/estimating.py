@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, Style, named_assign, named_style
+from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, Style, Without, named_assign, named_style
 from taskweave.cli.progress import amount, dollars, duration
 from taskweave.errors import BadInput, Interrupted
 from taskweave.records import StyleName
@@ -63,6 +63,7 @@ def estimate(
             "--routing", metavar="FILE", help="Which backbone would answer what, e.g. --routing routing.yaml.", show_default=False
         ),
     ] = None,
+    without: Without = None,
     prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
@@ -86,6 +87,7 @@ def estimate(
         incidents=incidents or [],
         style=named_style(style),
         routing=routing,
+        without=without or [],
         limit=limit,
         lengths=None if lengths is None else lengths_from(lengths),
         prices=None if prices is None else read_prices(prices),
@@ -156,10 +158,11 @@ def summary(found: Estimate) -> list[str]:
 def remarks(found: Estimate) -> list[tuple[str, str]]:
     """What the figures rest on, and what they leave out."""
     lengths = found.lengths
+    out = f", without {', '.join(found.without)}" if found.without else ""
     lines = [
         (
             "method",
-            f"tokens are UTF-8 bytes / 4 of the prompts that a scripted rehearsal sends (seed {found.seed}, style {found.style}), x "
+            f"tokens are UTF-8 bytes / 4 of the prompts that a scripted rehearsal sends (seed {found.seed}, style {found.style}{out}), x "
             f"{lengths.prompt_factor:.3g} for the provider's, and the answers' measured lengths",
         ),
         ("lengths", f"of {lengths.as_of}, measured on {lengths.measured_on}"),

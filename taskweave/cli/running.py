@@ -13,7 +13,7 @@ import typer
 
 from taskweave import interrupts
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, RunName, Style, Until, named_assign, named_style
+from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, RunName, Style, Until, Without, named_assign, named_style
 from taskweave.cli.progress import Watch
 from taskweave.errors import BadInput
 from taskweave.records import StyleName
@@ -118,6 +118,7 @@ def run(
         ),
     ] = None,
     max_fallback: MaxFallback = None,
+    without: Without = None,
     look: Annotated[
         bool,
         typer.Option(
@@ -168,6 +169,7 @@ def run(
             incidents=incidents or [],
             style=kind,
             routing=routing,
+            without=without or [],
             limit=limit,
             prices=None if prices is None else read_prices(prices),
             quarter=False,
@@ -190,6 +192,7 @@ def run(
         style=named_style(style),
         routing=routing,
         max_fallback=max_fallback,
+        without=without or [],
         look=look,
         say=output.note,
         prices=prices,

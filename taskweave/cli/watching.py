@@ -65,6 +65,12 @@ def runs(
         named = (one[name] for name in ("run", "organization", "backbone", "state"))
         table.add_row(*named, week, one["date"], str(one["done"]), share, amount(one["calls"]), cost)
     output.show(table)
+    for one in found:
+        notes = [f"a fork of {one['parent']} from week {one['parent_week']} on"] if one.get("parent") else []
+        notes += [f"without {', '.join(one['without'])}"] if one.get("without") else []
+        notes += [f"{key}={value}" for key, value in one.get("tags", {}).items()]
+        if notes:
+            output.line(f"{one['run']}: {', '.join(notes)}")
 
 
 def inject(
@@ -144,12 +150,15 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("run", now.run),
         ("organization", f"{now.organization}, seed {now.seed}"),
         ("backbone", now.backbone + _ORIGINS.get(now.origin, "")),
+        *([("fork of", f"{now.parent}, from week {now.parent_week} on")] if now.parent is not None else ()),
+        *([("tags", ", ".join(f"{key}={value}" for key, value in now.tags.items()))] if now.tags else ()),
+        *([("without", ", ".join(now.without))] if now.without else []),
         ("state", now.state + (f": {now.cause}" if now.cause else "")),
         ("held by", now.holder or "nobody"),
         ("simulated time", f"{now.date}; {now.week} of {now.weeks} weeks closed"),
         ("time left", duration(now.left)),
         ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
-        ("calls", f"{amount(now.calls)} made, {amount(now.inherited)} inherited, {lost}"),
+        ("calls", f"{_calls(now)}, {lost}"),
         ("tokens", tokens),
         *(economy.lines(now.economy) if now.economy is not None else ()),
         ("cost", priced(now.cost, now.cost_uncached)),
@@ -162,6 +171,12 @@ def _lines(now: Status) -> list[tuple[str, str]]:
     if now.rejected:
         lines.append(("rejected", "; ".join(now.rejected)))
     return [*lines, ("next", now.next)]
+
+
+def _calls(now: Status) -> str:
+    if now.parent is None:
+        return f"{amount(now.calls)} made"
+    return f"{amount(now.calls)} answered: {amount(now.inherited)} taken from {now.parent}, {amount(now.paid)} its own"
 
 
 def _fallbacks(now: Status) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+")
 _MONTHS = "january february march april may june july august september october november december"
 _SHORT = "jan feb mar apr jun jul aug sep sept oct nov dec"  # "may" is above
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_CALENDAR = frozenset(f"{_MONTHS} {_SHORT} {_DAYS}".split())
+CALENDAR = frozenset(f"{_MONTHS} {_SHORT} {_DAYS}".split())
 _NUMBERED = re.compile(r"\w*\d\w*")
 
 
@@ -67,7 +67,7 @@ def _name_words(names: Iterable[str]) -> frozenset[str]:
 
 def _stripped(title: str, names: frozenset[str]) -> str:
     words = _WORD.findall(_NUMBERED.sub(" ", title).casefold())
-    return " ".join(word for word in words if word not in _CALENDAR and word not in names)
+    return " ".join(word for word in words if word not in CALENDAR and word not in names)
 
 
 def distinct_titles(titles: Sequence[str], names: Iterable[str] = ()) -> Share:

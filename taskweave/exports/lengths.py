@@ -106,12 +106,14 @@ def _planned(folder: RunFolder) -> Planned | None:
         share = planned_share(pool, weeks)
     if share is None:
         return None
-    return Planned(organization=folder.config.organization, weeks=weeks, share=share, prompts=prompts_mark(folder.prompts()))
+    return Planned(
+        organization=folder.config.organization, weeks=weeks, share=share, prompts=prompts_mark(folder.prompts(), folder.config.without)
+    )
 
 
-def prompts_mark(book: PromptBook) -> str:
-    """What tells the prompts of a run from others."""
-    return "p" + text_digest("".join(book.digest(prompt.id) for prompt in book))[:12]
+def prompts_mark(book: PromptBook, without: Sequence[str] = ()) -> str:
+    """What tells the prompts of a run from others; they say less where a part of the loop is left out."""
+    return "p" + text_digest("".join([*(book.digest(prompt.id) for prompt in book), *sorted(without)]))[:12]
 
 
 def _factor(calls: Sequence[Taken]) -> float:

@@ -232,7 +232,8 @@ def _upward(pool: Rows, identifier: str) -> list[_Step]:
             steps.append(_Step(row["id"], "result" if done else "subtask", "partial" if done else row["status"]))
     if any(row["diagnosis"] for row in pool.rows("states", id=identifier)):
         steps += [_Step(row["id"], "task", "diagnosed") for row in pool.rows("tasks", state=identifier) if row["id"] not in have]
-        steps += [_Step(child, "state", "rolled up") for child in _children(pool, identifier) if child not in have]
+        if any(True for _ in pool.rows("calls", site=f"{identifier}:roll_up.1")):  # a run may leave that out
+            steps += [_Step(child, "state", "rolled up") for child in _children(pool, identifier) if child not in have]
     return steps
 
 

@@ -50,6 +50,7 @@ class Closing(NamedTuple):
     `origins` and `qualities` count results, `steps` and `backbones` calls, `answers` structured questions by step and level;
     `to_demand_as_named` and `to_reference_as_named` leave out subtasks whose role code chose.  `linked` are merged results after week 1
     that use a result of another task, `naming` those of them whose text names one by title or author; `titles` of merged results by id.
+    `without` are the parts of the loop that the run leaves out.
     """
 
     organization: str
@@ -75,6 +76,7 @@ class Closing(NamedTuple):
     distinct: Share
     linked: Share
     naming: Share
+    without: tuple[str, ...] = ()
 
     @property
     def stand_in(self) -> bool:
@@ -82,10 +84,12 @@ class Closing(NamedTuple):
         return self.origins.get("scripted", 0) > 0
 
 
-def closing(pool: Pool, org: Organization, population: Population, told: Sequence[Sequence[Json]] = ()) -> Closing:
+def closing(
+    pool: Pool, org: Organization, population: Population, told: Sequence[Sequence[Json]] = (), without: Sequence[str] = ()
+) -> Closing:
     """The figures of a run, finished or not, up to the last week written; `told` are the answers as that week's facts count them."""
     with pool.snapshot():
-        return _Reading(pool, org, population).closing(told)
+        return _Reading(pool, org, population).closing(told)._replace(without=tuple(without))
 
 
 class _Reading:
@@ -257,6 +261,8 @@ def render(figures: Closing) -> RenderableType:
 
 def _heading(figures: Closing) -> Text:
     heading = Text.assemble((figures.organization, "bold"), f", {figures.weeks} week{'s' if figures.weeks != 1 else ''}")
+    if figures.without:
+        heading.append(f"\nwithout {', '.join(figures.without)}", "yellow")
     if figures.stand_in:
         count, of = figures.origins["scripted"], sum(figures.origins.values())
         heading.append(f"\n{STAND_IN}: no model wrote {count:,} of {of:,} results", "yellow")

@@ -33,14 +33,15 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered, `inherited` of them by the run this one is a fork of, `lost` have no end.  `cost` (dollars, with what the
-    provider said it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited
-    cost nothing here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
+    `calls` were answered: `inherited` of them were taken from `parent`, the run that this is a fork of from `parent_week` on, and `paid`
+    are its own; `lost` have no end.  `cost` (dollars, with what the provider said it had cached) and `cost_uncached` (as if it had cached
+    nothing) are None where no price is known; what was inherited cost nothing here, and `lost_tokens`, the most that the lost calls can
+    have taken, is not in it.  `week_digest` is that of the last
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
     tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `fallback_share` is that of all of them, None
     before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
-    `rejected` what could not be used, with the reason.  `economy` is there where it was
-    asked for: it reads all that was sent.
+    `rejected` what could not be used, with the reason.  `without` are the parts of the loop that it leaves out.  `economy` is
+    there where it was asked for: it reads all that was sent.
     """
 
     run: str
@@ -63,6 +64,7 @@ class Status:
     blocked: int
     calls: int
     inherited: int
+    paid: int
     lost: int
     lost_tokens: int
     in_flight: int
@@ -77,12 +79,15 @@ class Status:
     answers: Mapping[str, Mapping[str, tuple[int, int, int]]]
     backbones: Mapping[str, Mapping[str, int]]
     max_fallback: float | None
+    without: tuple[str, ...]
     left: float | None
     injections: tuple[str, ...]
     waiting: tuple[str, ...]
     rejected: tuple[str, ...]
     week_digest: str | None
     tags: Mapping[str, str]
+    parent: str | None
+    parent_week: int | None
     next: str
     economy: Economy | None = None
 
@@ -133,6 +138,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         blocked=int(facts.get("blocked", 0)),
         calls=counts.outcomes.get("complete", 0),
         inherited=counts.inherited,
+        paid=counts.outcomes.get("complete", 0) - counts.inherited,
         lost=counts.lost + (0 if holder is not None else counts.open),
         lost_tokens=counts.lost_tokens + (0 if holder is not None else counts.open_tokens),
         in_flight=counts.open if holder is not None else 0,
@@ -145,6 +151,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         answers=_by_step(told),
         backbones=_by_backbone(told, uses),
         max_fallback=config.max_fallback,
+        without=config.without,
         cost=None if cost is None else cost.cost,
         cost_uncached=None if cost is None else cost.uncached,
         left=_left(closed, weeks, began) if state == "running" else None,
@@ -153,6 +160,8 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
         week_digest=closed[-1].digest if closed else None,
         tags=config.tags,
+        parent=None if config.parent is None else config.parent.run,
+        parent_week=None if config.parent is None else config.parent.week,
         next=_next(folder, state, stop.cause if stop is not None else ""),
         economy=spent,
     )

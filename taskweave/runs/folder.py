@@ -215,6 +215,7 @@ def appear(path: Path, fill: Callable[[Path], None]) -> None:
     (75) on a full disk.
     """
     refuse_place(path)
+    above = [folder for folder in path.absolute().parents if not folder.exists()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path.parent)
@@ -230,6 +231,9 @@ def appear(path: Path, fill: Callable[[Path], None]) -> None:
         except BaseException:
             for half in (unmarked, building):
                 shutil.rmtree(half, ignore_errors=True)
+            for folder in above:
+                with contextlib.suppress(OSError):  # another run lies in it by now
+                    folder.rmdir()
             raise
         sync(path.parent)
     except DiskFull as error:  # the journal says so of itself; there is nothing yet that could be resumed

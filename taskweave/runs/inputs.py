@@ -62,6 +62,8 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
 
 def _told(config: RunConfig) -> Iterator[tuple[str, Json]]:
     yield from (("seed", config.seed), ("assign", config.assign), ("backbone", config.backbone), ("style", config.style))
+    if config.without:  # a run that leaves nothing out is the one that was begun before parts could be
+        yield "without", sorted(config.without)
     for number, segment in enumerate(config.segments):
         # Where it is asked may change; which backbone it is may not.
         decides = segment.model_dump(mode="json", exclude={"given", "base_url"})

@@ -229,22 +229,40 @@ def diagnose(
             "readings": list(scene.readings),
             "incidents": list(scene.incidents),
         }
-        tally = ", ".join(f"{count} {name}" for name, count in counts.items())
         return await setting.ask(
             ctx,
             "diagnose",
             inputs,
             answers.diagnosis(),
             answers.Diagnosis.model_validate,
-            lambda: answers.Diagnosis(
-                summary=f"Tasks of the period: {tally}.",
-                deviations=tuple(task["title"] for task in tasks if task["status"] == "spilled"),
-                blockers=tuple(task["title"] for task in tasks if task["status"] == "blocked"),
-            ),
+            lambda: told_by_counts(counts, tasks),
             agent=scene.owner,
         )
 
     return work
+
+
+def count(setting: Setting, *, counts: Mapping[str, int], tasks: Sequence[Json]) -> Work:
+    """What stands in for σ' where nothing is diagnosed: what code counted, and the roll-up of the units below.  Asks nothing.
+
+    Needs: rolled_up (or None).
+    """
+
+    async def work(ctx: WorkContext, needs: Needs) -> Answered[answers.Diagnosis]:
+        value = told_by_counts(counts, tasks, summary_text(needs["rolled_up"]))
+        return Answered(value=value, quality="ok", reason="", calls=(), origin=setting.origin)
+
+    return work
+
+
+def told_by_counts(counts: Mapping[str, int], tasks: Sequence[Json], rolled_up: str = "") -> answers.Diagnosis:
+    """How many tasks of a period ended how, and which were late or blocked."""
+    tally = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return answers.Diagnosis(
+        summary=f"Tasks of the period: {tally}. {rolled_up}".rstrip(),
+        deviations=tuple(task["title"] for task in tasks if task["status"] == "spilled"),
+        blockers=tuple(task["title"] for task in tasks if task["status"] == "blocked"),
+    )
 
 
 def align(setting: Setting, scene: Scene) -> Work:

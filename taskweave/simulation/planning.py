@@ -200,6 +200,7 @@ class Planning:
     def _close_round(self, level: Level, units: Sequence[Unit]) -> None:
         stage = self._stage
         closing: list[Unit] = []
+        found: dict[str, Promise] = {}  # what the period came to, by owner
         for unit in units:
             finished: list[tuple[OpenTask, Promise | None]] = []
             if level == "week":
@@ -213,16 +214,17 @@ class Planning:
                 self._close_objectives(unit)
             if unit.silent and not shown:
                 continue
-            self._diagnose(unit, shown, [merged for _, merged in finished if merged is not None])
+            found[unit.owner] = self._diagnose(unit, shown, [merged for _, merged in finished if merged is not None])
+            self._align(unit, found[unit.owner])
             closing.append(unit)
         aligned = {unit.owner: unit.plan for unit in closing}
-        self._reconcile(level, closing, aligned)
+        self._reconcile(level, closing, aligned, found)
         below: dict[Unit, list[Unit]] = {}
         for unit in closing:
             if unit.parent is not None and unit.parent is not self._root:
                 below.setdefault(unit.parent, []).append(unit)
         for parent, children in below.items():
-            self._roll_up(parent, children)
+            self._roll_up(parent, children, found)
 
     def _count(self, unit: Unit, still_open: Sequence[OpenTask], finished: Sequence[OpenTask]) -> None:
         counts = Counter({"done": 0, "spilled": 0, "blocked": 0, "dropped": 0})
@@ -234,31 +236,37 @@ class Planning:
             above.counts.update({name: 0 for name in ("spilled", "blocked")})
             above = above.parent
 
-    def _diagnose(self, unit: Unit, shown: Sequence[OpenTask], results: Sequence[Promise]) -> None:
+    def _diagnose(self, unit: Unit, shown: Sequence[OpenTask], results: Sequence[Promise]) -> Promise:
+        """What the period came to, for the other closing steps: the diagnosis; without one what code counted, and later plans have none."""
         stage = self._stage
-        children = [child for child in unit.closed.values() if child.diagnosis is not None]
         counts = {name: unit.counts[name] for name in ("done", "spilled", "blocked", "dropped")}
-        if unit.level != "week" or unit.closed:
+        if unit.level != "week" or unit.has_children:
             counts |= self._open_counts(unit)
-        work = fpda.diagnose(
-            stage.setting,
-            self._scene(unit),
-            counts=counts,
-            tasks=[self._task_input(task) for task in shown],
-            children=[child.owner for child in children],
-        )
+        tasks = [self._task_input(task) for task in shown]
+        rolled_up = unit.diagnosis if unit.roll_ups else None
+        if not stage.setting.has("diagnose"):
+            unit.diagnosis = None
+            return stage.launch(f"{unit.id}:count", fpda.count(stage.setting, counts=counts, tasks=tasks), {"rolled_up": rolled_up})
+        children = [child for child in unit.closed.values() if child.diagnosis is not None]
+        work = fpda.diagnose(stage.setting, self._scene(unit), counts=counts, tasks=tasks, children=[child.owner for child in children])
         needs: dict[str, Any] = {
             "plan": unit.plan,
             "results": list(results),
-            "rolled_up": unit.diagnosis if unit.roll_ups else None,
+            "rolled_up": rolled_up,
             "children": [child.diagnosis for child in children],
         }
         unit.diagnosis = stage.launch(f"{unit.id}:diagnose", work, needs)
-        plan = stage.launch(
-            f"{unit.id}:align", fpda.align(stage.setting, self._scene(unit)), {"plan": unit.plan, "diagnosis": unit.diagnosis}
-        )
-        unit.plan = plan
-        self._book_promised(unit, plan, unit.diagnosis)
+        return unit.diagnosis
+
+    def _align(self, unit: Unit, found: Promise) -> None:
+        """The plan revised by what the period came to; a revision is booked where the plan or the diagnosis is another one."""
+        stage = self._stage
+        if stage.setting.has("align"):
+            work = fpda.align(stage.setting, self._scene(unit))
+            unit.plan = stage.launch(f"{unit.id}:align", work, {"plan": unit.plan, "diagnosis": found})
+        elif unit.diagnosis is None:
+            return
+        self._book_promised(unit, unit.plan, unit.diagnosis)
 
     def _open_counts(self, unit: Unit) -> dict[str, int]:
         """What stands spilled or blocked at the close of an upper unit, over all owners below it."""
@@ -275,9 +283,11 @@ class Planning:
             "author": ", ".join(self._stage.setting.name(agent) for agent in people),
         }
 
-    def _reconcile(self, level: Level, closing: Sequence[Unit], aligned: Mapping[str, Promise]) -> None:
+    def _reconcile(self, level: Level, closing: Sequence[Unit], aligned: Mapping[str, Promise], found: Mapping[str, Promise]) -> None:
         """G_align among units whose owners share a delegator; what they ask of each other is heard at the next opening."""
         stage, population = self._stage, self._stage.setting.population
+        if not stage.setting.has("reconcile"):
+            return
         together = {}
         under: defaultdict[str | None, list[Unit]] = defaultdict(list)
         for unit in closing:
@@ -297,7 +307,7 @@ class Planning:
                 {
                     "plan": aligned[unit.owner],
                     "plans": [aligned[other.owner] for other in siblings],
-                    "diagnoses": [other.diagnosis for other in siblings if other.diagnosis is not None],
+                    "diagnoses": [found[other.owner] for other in siblings],
                 },
             )
             unit.plan = reconciled
@@ -305,8 +315,11 @@ class Planning:
             for other in siblings:
                 self._requests.setdefault((level, other.owner), {})[unit.owner] = reconciled
 
-    def _roll_up(self, parent: Unit, children: Sequence[Unit]) -> None:
+    def _roll_up(self, parent: Unit, children: Sequence[Unit], found: Mapping[str, Promise]) -> None:
+        """U_up: what the children came to becomes the parent's; without it nothing that they found goes up, only what code counts."""
         stage = self._stage
+        if not stage.setting.has("roll_up"):
+            return
         parent.roll_ups += 1
         parent.closed.update({child.owner: child for child in children})
         work = fpda.roll_up(stage.setting, self._scene(parent), [(child.owner, child.period) for child in children])
@@ -314,7 +327,7 @@ class Planning:
             "plan": parent.plan,
             "last": parent.diagnosis,
             "plans": [child.plan for child in children],
-            "diagnoses": [child.diagnosis for child in children],
+            "diagnoses": [found[child.owner] for child in children],
         }
         parent.diagnosis = stage.launch(f"{parent.id}:roll_up.{parent.roll_ups}", work, needs)
         self._book_promised(parent, parent.plan, parent.diagnosis)

@@ -19,6 +19,7 @@ from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
 from taskweave.records import Json, Origin, Request, step_of
+from taskweave.runs.config import Part
 from taskweave.simulation.tally import Tally
 
 T = TypeVar("T")
@@ -58,8 +59,13 @@ class Setting:
     draw: int
     style: Style | None = None  # None: each step is one question, with its own prompt
     routes: Routes | None = None
+    without: frozenset[Part] = frozenset()
     tally: Tally = field(default_factory=Tally, repr=False)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
+
+    def has(self, part: Part) -> bool:
+        """Whether this part of the loop is taken; each is asked for in the one place that leaves it out."""
+        return part not in self.without
 
     def organization(self) -> Json:
         """The `organization` input of prompts."""

@@ -258,7 +258,7 @@ class Tasks:
                 needs.append(merged)
             else:
                 stage.ledger.event("release", subject=subtask.id, object=name, case=task.id)
-        searching = "pool" in step.need.sources and stage.ledger.sealed is not None
+        searching = stage.setting.has("retrieval") and "pool" in step.need.sources and stage.ledger.sealed is not None
         work = execution.execute(
             stage.setting,
             stage.pool,

@@ -351,6 +351,7 @@ def _settings(folder: RunFolder, org: Organization, population: Population, cale
         routes=folder.routes(),
         tally=Tally(config.max_fallback),
         style=_style(config.style),
+        without=frozenset(config.without),
     )
     return [
         replace(

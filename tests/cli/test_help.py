@@ -26,7 +26,7 @@ def test_every_command_is_documented_with_an_example_and_stands_in_the_readme() 
 
 def test_flags_of_later_work_are_not_offered() -> None:
     offered = {flag for _, parameter in parameters() for flag in parameter.opts}
-    later = {"--without", "--budget-usd", "--budget-tokens", "--budget-hours", "--rate"}
+    later = {"--budget-usd", "--budget-tokens", "--budget-hours", "--rate"}
     assert offered & later == set()
     assert type_in("run", "tiny", "--rate", "1/month").exit_code == 2
 

@@ -1,0 +1,67 @@
+"""`taskweave fork`: what one types, the names of what is made, what is said of it, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.door import refused, type_in
+
+AUDIT = "{title: Audit, severity: high, affects: all}"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_fork_runs_at_once_under_a_name_of_its_own_and_says_what_it_took(finished: Path) -> None:
+    Path("audit.yaml").write_text(AUDIT, encoding="utf-8")
+    done = type_in("fork", finished, "--at", "week:2", "--incidents", "audit.yaml", "--tag", "study=audits")
+    assert done.exit_code == 0, done.output
+    made = Path("runs") / f"{finished.name}-week2"
+    assert f"taskweave diff {finished} {made}" in done.stdout
+    said = type_in("status", made).stdout
+    assert f"taken from {finished.name}" in said
+    assert "study=audits" in said
+    assert f"{made.name}: a fork of {finished.name} from week 2 on, study=audits" in type_in("runs").stdout
+    assert type_in("verify", made).exit_code == 0
+
+
+def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> None:
+    done = type_in("fork", finished, "--at", "week:2", "--redraw", "2", "--out", "control", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert [one["run"] for one in told["runs"]] == ["control-1", "control-2"]
+    assert len({one["digest"] for one in told["runs"]}) == 2
+    assert all(0 < one["status"]["inherited"] < one["status"]["calls"] for one in told["runs"])
+    one = type_in("fork", finished, "--at", "week:2", "--redraw", "1", "--out", "single", "--json")
+    assert json.loads(one.stdout)["digest"] == told["runs"][0]["digest"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--at", "week:99"), "week:99"),
+        (("--at", "week:2", "--incidents", "none.yaml"), "none.yaml"),
+        (("--at", "week:2", "--drop", "nothing"), "there is no incident 'nothing' to drop"),
+        (("--at", "week:2", "--backbone", "none"), "none"),
+        (("--at", "week:2", "--base-url", "http://127.0.0.1:1/v1"), "has no meaning"),
+        (("--at", "week:2", "--tag", "x"), "a tag is written K=V"),
+        ((), "--at"),
+    ],
+)
+def test_what_cannot_be_forked_is_refused_with_code_2(finished: Path, words: tuple[str, ...], said: str) -> None:
+    assert said in refused("fork", finished, *words)
+    assert not Path("runs").exists()
+
+
+def test_a_backbone_that_is_paid_for_is_not_asked_without_a_yes(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    done = type_in("fork", finished, "--at", "week:2", "--backbone", "openai:gpt-4o-mini")
+    assert done.exit_code == 2
+    assert "may be billed, and nobody can be asked here" in done.stderr
+    assert "at most about" in done.stderr
+    assert not Path("runs").exists()
