@@ -53,17 +53,18 @@ class Measured(NamedTuple):
 
 
 def fresh(module: str, *words: str) -> Took:
-    """`python -m MODULE WORDS` in a process of its own.  Raises RuntimeError, with its code, where it fails."""
+    """`python -m MODULE WORDS` in a process of its own.  Raises RuntimeError, with what it said last, where it fails."""
     with tempfile.TemporaryDirectory() as place:
-        told, said = Path(place) / "peaks", Path(place) / "said"
+        told, said, noted = Path(place) / "peaks", Path(place) / "said", Path(place) / "noted"
         argv = [sys.executable, "-c", _TELLING, str(told), module, *words]
-        opened = (os.POSIX_SPAWN_OPEN, 1, str(said), os.O_WRONLY | os.O_CREAT, 0o600)
+        opened = [(os.POSIX_SPAWN_OPEN, to, str(file), os.O_WRONLY | os.O_CREAT, 0o600) for to, file in ((1, said), (2, noted))]
         began = time.perf_counter()
-        child = os.posix_spawn(argv[0], argv, os.environ, file_actions=[opened])
+        child = os.posix_spawn(argv[0], argv, os.environ, file_actions=opened)
         _, status, usage = os.wait4(child, 0)
         wall, code = time.perf_counter() - began, os.waitstatus_to_exitcode(status)
         if code:
-            raise RuntimeError(f"python -m {module} {' '.join(words)} ended with {code}")
+            last = noted.read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
+            raise RuntimeError(f"python -m {module} {' '.join(words)} ended with {code}: {last}")
         memory = sum(map(int, told.read_text().split()))
         return Took(wall, usage.ru_utime + usage.ru_stime, memory, said.read_text(encoding="utf-8"))
 

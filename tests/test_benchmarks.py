@@ -13,7 +13,7 @@ import taskweave as tw
 from benchmarks import __main__ as benchmarks
 from benchmarks import growth, rows, texts, tokens
 from benchmarks.answering import Answering
-from benchmarks.process import Measured
+from benchmarks.process import Measured, simulated
 from benchmarks.table import Row, fraction, megabytes, render, seconds
 from benchmarks.waiting import Latent, Waited
 from taskweave.engine.stats import Pace
@@ -89,6 +89,11 @@ def test_the_table_has_a_line_a_figure_with_its_bar_and_whether_it_was_met() -> 
         "no bar                 1.00",
         "no value                  –  <= 1.00",
     ]
+
+
+def test_a_process_that_fails_is_said_with_its_last_words(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"python -m taskweave run nowhere .* ended with 2: .*nowhere"):
+        simulated("nowhere", tmp_path / "run")
 
 
 # ---------------------------------------------------------------- growth

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from simpy.events import Event
 
-from taskweave.cli.closing_words import paced
+import taskweave as tw
+from benchmarks.waiting import Latent
+from taskweave.cli.closing_words import after, paced
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine
 from taskweave.engine.promises import Context, WorkFunction
@@ -143,6 +145,24 @@ def test_no_graph_of_works_is_faster_than_its_bound_and_with_room_for_all_none_i
 def test_the_end_of_a_run_says_what_was_possible() -> None:
     said = paced(Pace(wall=41.2, answers=900, latencies=320.0, critical_path=12.1, limit=16))
     assert said == "wall 41.2 s for 320.0 s of answers at 16 at a time; no less than 20.0 s was possible (critical path 12.1 s)"
+
+
+def test_a_run_whose_answers_take_time_says_so_when_it_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tw.simulate("tiny", until="week:1", out=tmp_path / "r", backbone=Latent(0.02), limit=4)
+    assert run.outcome is not None
+    assert run.outcome.pace is not None
+    summary = after(run.folder, run.outcome)
+    said = capsys.readouterr().out
+    assert f"{paced(run.outcome.pace)}" in " ".join(said.split())
+    assert "at 4 at a time; no less than" in said
+    assert summary["pace"]["bound"] == run.outcome.pace.bound >= 0.02
+    assert summary["pace"]["wall"] > summary["pace"]["bound"]
+    again = run.resume(backbone=Latent(0.02))
+    assert again.outcome is not None
+    assert again.outcome.pace is not None
+    after(again.folder, again.outcome)
+    assert (again.outcome.pace.answers, again.outcome.pace.bound) == (0, 0.0)
+    assert "at a time" not in capsys.readouterr().out
 
 
 def test_nothing_is_said_of_answers_that_came_at_once() -> None:
