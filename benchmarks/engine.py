@@ -1,6 +1,6 @@
 """What the engine itself costs: a request's CPU with a backbone that answers at once, and the speed of re-execution.
 
-`python -m benchmarks` prints one line a measurement; nothing here decides anything.
+`python -m benchmarks.engine` prints one line a measurement; nothing here decides anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m benchmarks kills`: a run that is killed again and again, against a server that fails now and then, beside one that is not.
+"""`python -m benchmarks.kills`: a run that is killed again and again, against a server that fails now and then, beside one that is not.
 
 It prints whether both have one digest, whether anything that had been answered was sent again, and what the server made beside what the
 journal holds and `status` counts as lost.  Each process is a `taskweave` of its own, killed by SIGKILL at a random moment.
@@ -152,7 +152,7 @@ def say(found: Found) -> list[str]:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks kills", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kills", description=__doc__)
     parser.add_argument("organization", nargs="?", default="company_a")
     parser.add_argument("--until", default="quarter")
     parser.add_argument("--kills", type=int, default=100)

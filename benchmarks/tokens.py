@@ -1,6 +1,6 @@
 """How many calls and tokens does a year take, and what would it cost?
 
-`python -m benchmarks tokens [ORGANIZATION] [--until year] [--scripted] [--seed 1] [--limit 16] [--out RUN]` runs it against a server on
+`python -m benchmarks.tokens [ORGANIZATION] [--until year] [--scripted] [--seed 1] [--limit 16] [--out RUN]` runs it against a server on
 this machine whose answers are as long as the prompts ask for (`benchmarks.answering`), or with the scripted backbone, and prints each
 figure with its denominator and the bar beside it.  Nothing here decides anything.
 """
@@ -13,13 +13,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import taskweave as tw
 from benchmarks.answering import Answering
+from benchmarks.table import Row, dollars, fraction, render, whole
 from taskweave.engine.reader import JournalReader, Spent
 from taskweave.errors import TaskWeaveError
 from taskweave.report.economy import Economy, cached_of, step_of
@@ -28,16 +29,6 @@ MODEL, PROMPT, CACHED, COMPLETION = "gpt-4o-mini", 0.15, 0.075, 0.60  # list pri
 PAPER = 17.84  # dollars of the paper's year
 EARLY = 4  # the week that a later one is compared with: by then plans, results and searches are as large as they get
 _WEEK = re.compile(r"/W(\d+)@")
-
-
-class Row(NamedTuple):
-    """One figure: what it is, its value, the bar (None: there is none) and what it was taken over; a bar is not to be passed."""
-
-    what: str
-    value: float | None
-    bar: float | None
-    over: str
-    shown: Callable[[float], str]
 
 
 class Step(NamedTuple):
@@ -50,16 +41,12 @@ class Step(NamedTuple):
     completion: float
 
 
-def whole(value: float) -> str:
-    return f"{value:,.0f}"
+class Measured(NamedTuple):
+    """What was run, the token rows of it, and its steps."""
 
-
-def fraction(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def dollars(value: float) -> str:
-    return f"${value:.2f}"
+    run: str
+    rows: list[Row]
+    steps: list[Step]
 
 
 def rows(found: Economy, spent: Sequence[Spent], cached: Sequence[int], *, year: bool) -> list[Row]:
@@ -117,13 +104,6 @@ def cost(spent: Sequence[Spent], cached: Sequence[int]) -> float:
     return (prompt + sum(one.completion_tokens for one in spent) * COMPLETION) / 1e6
 
 
-def say(row: Row) -> str:
-    value = "–" if row.value is None else row.shown(row.value)
-    bar = "" if row.bar is None else f"<= {row.shown(row.bar)}"
-    missed = "  MISSED" if row.value is not None and row.bar is not None and row.value > row.bar else ""
-    return f"{row.what:<62} {value:>9}  {bar:<10} {row.over}{missed}"
-
-
 def run(given: argparse.Namespace, out: Path) -> tw.Run:
     """The simulation that is measured."""
     if given.scripted:
@@ -142,37 +122,47 @@ def run(given: argparse.Namespace, out: Path) -> tw.Run:
         )
 
 
-def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks tokens", description=__doc__)
+def words(given: list[str] | None = None) -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tokens", description=__doc__)
     parser.add_argument("organization", nargs="?", default="company_a")
     parser.add_argument("--until", default="year")
     parser.add_argument("--scripted", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=16)
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args(words)
+    return parser.parse_args(given)
+
+
+def measure(given: argparse.Namespace, out: Path) -> Measured:
+    """Run it into `out` and count.  Raises what `tw.simulate` raises, and RuntimeError where the run does not reach its end."""
+    status = run(given, out).status()
+    if status.state != "finished":
+        raise RuntimeError(f"it did not reach its end: {status.state} {status.cause}")
+    with JournalReader(out / "journal.db") as journal:
+        spent = journal.spent()
+        cached, _ = cached_of(spent, journal)
+    found = [] if status.economy is None else rows(status.economy, spent, cached, year=given.until == "year")
+    said = f"{status.organization}, seed {given.seed}, {status.week} of {status.weeks} weeks"
+    return Measured(said, found, by_step(spent, cached))
+
+
+def main(asked: list[str] | None = None) -> int:
+    given = words(asked)
     started = time.perf_counter()
     with ExitStack() as closing:
         out = given.out or Path(closing.enter_context(tempfile.TemporaryDirectory())) / "run"
         try:
-            status = run(given, out).status()
+            measured = measure(given, out)
         except TaskWeaveError as error:
             print(error, file=sys.stderr)
             return error.exit_code
-        with JournalReader(out / "journal.db") as journal:
-            spent = journal.spent()
-            cached, _ = cached_of(spent, journal)
-    answered = "the scripted backbone" if given.scripted else "answers as long as the prompts ask for"
-    print(f"{status.organization}, seed {given.seed}, {status.week} of {status.weeks} weeks, {answered}")
+    print(f"{measured.run}, {'the scripted backbone' if given.scripted else 'answers as long as the prompts ask for'}")
     print("tokens are bytes / 4, schemas counted; the bars are those of a year of company_a")
-    if status.state != "finished":
-        print(f"it did not reach its end: {status.state} {status.cause}", file=sys.stderr)
-        return 1
-    if status.economy is not None:
-        for row in rows(status.economy, spent, cached, year=given.until == "year"):
-            print(say(row))
+    for line in render(measured.rows):
+        print(line)
     print(f"{'step':<16}{'calls':>7}{'prompt':>9}{'cached':>9}{'completion':>12}   means")
-    for step in by_step(spent, cached):
+    for step in measured.steps:
         print(f"{step.step:<16}{step.calls:>7,}{step.prompt:>9,.0f}{step.cached:>9,.0f}{step.completion:>12,.0f}")
     print(f"run and measured in {time.perf_counter() - started:.1f} s", file=sys.stderr)
     return 0

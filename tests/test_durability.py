@@ -22,9 +22,10 @@ import pytest
 import simpy
 
 from taskweave.engine.clock import Clock
-from taskweave.engine.engine import Engine, EngineStats
+from taskweave.engine.engine import Engine
 from taskweave.engine.gateway import Pacing
 from taskweave.engine.journal import Journal, JournalReader
+from taskweave.engine.stats import EngineStats
 from taskweave.engine.store import Transaction
 from taskweave.errors import BadInput, DiskFull, Divergence, Refused, Transient
 from taskweave.records import Request

@@ -12,9 +12,12 @@ from taskweave.cli import output
 from taskweave.cli.progress import priced
 
 if TYPE_CHECKING:
+    from taskweave.engine.stats import Pace
     from taskweave.pool.pool import Pool
     from taskweave.runs import RunFolder
     from taskweave.simulation.year import Outcome
+
+AT_ONCE = 0.005  # seconds of an answer that nobody waits for: a stand-in in this process takes less
 
 
 def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
@@ -34,6 +37,7 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         "status": now.row(),
         "digest": None,
         "closing": None,
+        "pace": None if outcome.pace is None else {**outcome.pace._asdict(), "bound": outcome.pace.bound},
     }
     if outcome.week == 0 or not folder.run_db_path.exists():
         return summary
@@ -50,9 +54,21 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     if now.economy is not None:
         output.show(economy.render(now.economy))
     output.line(f"{'cost':<10} {priced(now.cost, now.cost_uncached)}")
+    if outcome.pace is not None and (said := paced(outcome.pace)) is not None:
+        output.line(f"{'time':<10} {said}")
     for name, text in where(folder, example):
         output.line(f"{name:<10} {text}")
     return summary
+
+
+def paced(pace: Pace) -> str | None:
+    """What the run took beside what it had to; None where its answers came at once, and nothing was waited for."""
+    if pace.latencies < pace.answers * AT_ONCE or not pace.answers:
+        return None
+    return (
+        f"wall {pace.wall:,.1f} s for {pace.latencies:,.1f} s of answers at {pace.limit} at a time; "
+        f"no less than {pace.bound:,.1f} s was possible (critical path {pace.critical_path:,.1f} s)"
+    )
 
 
 def plain(value: Any) -> Any:

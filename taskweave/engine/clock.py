@@ -51,13 +51,15 @@ class Clock:
     """One run's simulated time.
 
     `env` is the SimPy environment; a process sets `halted` at the horizon and `last` to the last week's seal, which names what the
-    engine waits for in the end.  The engine drives it with `step` and `release`.
+    engine waits for in the end.  The engine drives it with `step` and `release`.  `path` is the seconds of answers, one after the other,
+    that it has waited for: nothing that is launched now could have begun earlier.
     """
 
     def __init__(self) -> None:
         self.env: simpy.Environment = _Environment(0)
         self.halted = False
         self.last: Promise | None = None
+        self.path = 0.0
         self._held: tuple[Promise, Event] | None = None
 
     def at(self, phase: int) -> Event:
@@ -100,4 +102,5 @@ class Clock:
         promise, resume = self._held
         self._held = None
         promise._passed = True
+        self.path = max(self.path, promise._path)
         resume.succeed(promise._value)

@@ -16,17 +16,17 @@ import random
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CoroutineType
-from typing import Any, NamedTuple
+from typing import Any
 
 from taskweave.engine.budget import Bound, Budget
 from taskweave.engine.clock import Clock
-from taskweave.engine.gateway import Gateway, Outage, Pacing, completed, storable
+from taskweave.engine.gateway import Gateway, Pacing, completed, storable
 from taskweave.engine.journal import Ended, Journal, Landed, Outcome
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
+from taskweave.engine.stats import EngineStats, Pace, Tokens
 from taskweave.engine.store import damaged
 from taskweave.engine.witness import Witness
 from taskweave.errors import DiskFull, Divergence, EngineFault
@@ -36,39 +36,6 @@ EVENTS_A_TURN = 128  # so many clock events, at most, between two looks at answe
 STEPS_A_TURN = 1000  # so many works likewise
 LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))  # some platforms lack one
-
-
-class Tokens(NamedTuple):
-    """Those of prompts, those of them that the provider said it had cached, and those of answers."""
-
-    prompt: int = 0
-    cached: int = 0
-    completion: int = 0
-
-
-_NONE = Tokens()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EngineStats:
-    """How far an engine is.  Tokens are of all answers that this run rests on so far, replayed ones included.
-
-    `asked` = `replayed` + `paid` + look-ups made now + what is still open; `lost` counts attempts whose answer may have been made and was
-    not seen, `elapsed` seconds since this engine began to drive; `used` are the tokens by backbone.  `outage` is what goes wrong now.
-    """
-
-    asked: int = 0
-    replayed: int = 0
-    paid: int = 0
-    in_flight: int = 0
-    queued: int = 0
-    retries: int = 0
-    lost: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    used: Mapping[str, Tokens] = field(default_factory=dict)
-    elapsed: float = 0.0
-    outage: Outage | None = None
 
 
 class Engine:
@@ -124,7 +91,9 @@ class Engine:
         self._ended_in_turn: list[tuple[int, Ended]] = []
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._began = 0.0
+        self._began = self._elapsed = 0.0
+        self._clock: Clock | None = None
+        self._latencies = self._longest = 0.0
         self._trouble: BaseException | None = None
         self._asked = self._replayed = self._paid = 0
         self._used: dict[str, Tokens] = {}
@@ -153,10 +122,12 @@ class Engine:
         promise = Promise(site)
         named = tuple(needs)
         made = Work(promise, work, named, Context(site, seed=self.seed, draw=draw, reads=reads is not None), due)
+        made.path = self._clock.path if self._clock is not None else 0.0
         for need in named if reads is None else (*named, reads):
             if not need._resolved:
                 made.missing += 1
                 need._waiting.append(made)
+            made.path = max(made.path, need._path)
         self._open[site] = made
         if not made.missing:
             self._ready.append((made, None))
@@ -175,7 +146,7 @@ class Engine:
     # ---------------------------------------------------------------- for the driver's owner
     @property
     def stats(self) -> EngineStats:
-        gateway = self._gateway
+        gateway, pace = self._gateway, self.pace
         return EngineStats(
             asked=self._asked,
             replayed=self._replayed,
@@ -187,9 +158,17 @@ class Engine:
             prompt_tokens=sum(used.prompt for used in self._used.values()),
             completion_tokens=sum(used.completion for used in self._used.values()),
             used=dict(self._used),
-            elapsed=self._loop.time() - self._began if self._loop else 0.0,
+            elapsed=pace.wall,
+            latencies=pace.latencies,
+            bound=pace.bound,
             outage=gateway.outage if self._loop else None,
         )
+
+    @property
+    def pace(self) -> Pace:
+        """How long this engine has taken, and how long it had to."""
+        wall = self._loop.time() - self._began if self._loop else self._elapsed
+        return Pace(wall, self._paid, self._latencies, self._longest, self._gateway.limit)
 
     def halt(self, why: str, cause: str = "", bound: Bound | None = None) -> None:
         """End the run before its horizon: nothing more is sent, what is in flight is waited for and journaled.  The first reason stays."""
@@ -212,7 +191,7 @@ class Engine:
         and EngineFault when something waits that nothing will resolve.  In every case in-flight answers are journaled first.
         """
         self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
+        self._began, self._clock = self._loop.time(), clock
         watcher: asyncio.Task[None] | None = None
         with self._signals():
             try:
@@ -236,7 +215,7 @@ class Engine:
                 raise
             finally:
                 await self._wind_up(watcher)
-                self._loop = None
+                self._elapsed, self._loop = self.pace.wall, None
         unseen = self._trouble or self._gateway.fault
         if unseen is not None:
             raise unseen
@@ -305,8 +284,10 @@ class Engine:
         ended = [item for saves, item in self._ended_in_turn if saves == self.journal.saves]
         gateway.landed, gateway.ended = landed + gateway.landed, ended + gateway.ended
         for item in landed:
+            value = json.loads(item.outcome.value)
             self._paid -= item.attempt is not None
-            self._count(item.ask, item.outcome, json.loads(item.outcome.value), -1)
+            self._took(item, -value["latency"])
+            self._count(item.ask, item.outcome, value, -1)
 
     def _turned(self) -> None:
         self._awake.clear()
@@ -335,7 +316,16 @@ class Engine:
         for item in landed:
             self._paid += item.attempt is not None
             assert item.ask.work is not None
-            self._ready.append((item.ask.work, self._seen(item.ask, item.outcome)))
+            seen = self._seen(item.ask, item.outcome)
+            self._took(item, seen[1])
+            self._ready.append((item.ask.work, seen))
+
+    def _took(self, item: Landed, seconds: float) -> None:
+        """An answer was waited for so long, if it is one: look-ups are made here, and what the journal gives takes no time."""
+        if item.attempt is not None and item.ask.work is not None:
+            self._latencies += seconds
+            item.ask.work.path += seconds
+            self._longest = max(self._longest, item.ask.work.path)
 
     def _step(self, work: Work, value: Any) -> None:
         """Run a work up to its next ask that the journal does not answer, or to its end."""
@@ -387,7 +377,7 @@ class Engine:
         """Tokens by backbone; look-ups take none."""
         if ask.request is not None:
             name = ask.request.backbone
-            prompt, cached, completion = self._used.get(name, _NONE)
+            prompt, cached, completion = self._used.get(name, Tokens())
             self._used[name] = Tokens(
                 prompt + sign * outcome.prompt_tokens,
                 cached + sign * (value.get("cached_tokens") or 0),
@@ -396,11 +386,12 @@ class Engine:
 
     def _resolve(self, work: Work, value: Any) -> None:
         promise = work.promise
-        promise._value, promise._resolved = value, True
+        promise._value, promise._resolved, promise._path = value, True, work.path
         del self._open[promise.site]
         # A queue, not recursion: a chain of works that are all journaled must not overflow the stack.
         for waiting in promise._waiting:
             waiting.missing -= 1
+            waiting.path = max(waiting.path, work.path)
             if not waiting.missing:
                 self._ready.append((waiting, None))
         promise._waiting = []

@@ -28,12 +28,13 @@ class Promise:
     among its needs.  `done` is for reporting: a branch on it would give another trace on a partly filled journal.
     """
 
-    __slots__ = ("_passed", "_resolved", "_value", "_waiting", "site")
+    __slots__ = ("_passed", "_path", "_resolved", "_value", "_waiting", "site")
 
     def __init__(self, site: str) -> None:
         self.site = site
         self._resolved = False
         self._passed = False
+        self._path = 0.0  # seconds of answers, one after the other, without which it could not be there
         self._value: Any = None
         self._waiting: list[Work] = []
 
@@ -58,7 +59,10 @@ class Promise:
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One launched function.  `missing` counts the needs that have not resolved; the coroutine is made when it first runs."""
+    """One launched function.  `missing` counts the needs that have not resolved; the coroutine is made when it first runs.
+
+    `path` is the seconds of answers that came before it, one after the other, and of its own.
+    """
 
     promise: Promise
     function: WorkFunction
@@ -67,6 +71,7 @@ class Work:
     due: Due
     missing: int = 0
     coroutine: Coroutine[Ask, Any, Any] | None = None
+    path: float = 0.0
 
 
 @dataclass(slots=True, eq=False)

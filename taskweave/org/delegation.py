@@ -6,7 +6,7 @@ agent who plans and also has time of its own for tasks.  Refuses to know periods
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -32,12 +32,22 @@ class Delegation:
     def __init__(self, org: Organization, population: Population) -> None:
         self._org = org
         self._agents = {agent.id: agent for agent in population}
-        self._reports: dict[str, tuple[str, ...]] = {
-            agent.id: tuple(other.id for other in population if other.head == agent.id) for agent in population
-        }
+        below: defaultdict[str | None, list[str]] = defaultdict(list)
+        for agent in population:
+            below[agent.head].append(agent.id)
+        self._reports: dict[str, tuple[str, ...]] = {agent.id: tuple(below[agent.id]) for agent in population}
         self._levels: dict[str, tuple[Level, ...]] = {agent.id: self._owned(agent) for agent in population}
         self.edges: dict[tuple[str, str], EdgeKind] = self._edges()
-        self._links = Counter(target for (_, target), kind in self.edges.items() if kind == "cross")
+        crossing = [edge for edge, kind in self.edges.items() if kind == "cross"]
+        self._links = Counter(target for _, target in crossing)
+        # Asked for each task: in an organization of a thousand these may not be looked for among all of them each time.
+        self._executors = {agent: self._executing(agent) for agent in self._agents}
+        place = {agent: number for number, agent in enumerate(self._agents)}
+        reached: defaultdict[str, list[str]] = defaultdict(list)
+        for source, target in sorted(crossing, key=lambda edge: place[edge[1]]):
+            if self._agents[target].executes > 0:
+                reached[source].append(target)
+        self._cross = {agent: tuple(targets) for agent, targets in reached.items()}
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
@@ -69,12 +79,11 @@ class Delegation:
 
     def executors(self, agent: str) -> tuple[str, ...]:
         """Those to whom the owner of a week gives work of its own unit: reports who do not plan, and itself by a self edge."""
-        own = (agent,) if (agent, agent) in self.edges else ()
-        return own + tuple(report for report in self._reports[agent] if self._executes(report))
+        return self._executors[agent]
 
     def cross(self, agent: str) -> tuple[str, ...]:
         """Those who have time for tasks and whom this agent reaches by a cross edge."""
-        return tuple(target for target, other in self._agents.items() if self.edges.get((agent, target)) == "cross" and other.executes > 0)
+        return self._cross.get(agent, ())
 
     def links_to(self, agent: str) -> int:
         """How many owners reach this agent by a cross edge."""
@@ -123,6 +132,10 @@ class Delegation:
         """Whether work comes to this agent from its head: it has time for tasks and no unit of its own."""
         agent = self._agents[agent_id]
         return agent.executes > 0 and not self._plans(agent)
+
+    def _executing(self, agent: str) -> tuple[str, ...]:
+        own = (agent,) if (agent, agent) in self.edges else ()
+        return own + tuple(report for report in self._reports[agent] if self._executes(report))
 
     def _needs_weeks(self, agent: Agent) -> bool:
         return agent.executes > 0 or any(map(self._executes, self._reports[agent.id]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from taskweave.org import catalogue, structure
 from taskweave.org.calendar import WorkCalendar
@@ -214,11 +215,17 @@ def _undescribed(raw: Raw, reading: Reading) -> None:
     for title, role in raw["roles"].items():
         if "like" in role or catalogue.lookup(title) is not None or all(name in role for name in DESCRIBED):
             continue
-        near = alike(title, catalogue.titles())
+        near = _alike(title)
         like = f"name a known one under 'like', such as {' or '.join(map(repr, near))}" if near else "name a known one under 'like'"
         missing = [name for name in DESCRIBED if name not in role]
         what = f"the role catalogue does not know {said(title)}; it is taken as a generic role ({like}, or describe it with"
         reading.warn_at(("roles", title), f"{what} {', '.join(missing)})")
+
+
+@lru_cache(maxsize=2048)
+def _alike(title: str) -> list[str]:
+    """The titles of the catalogue nearest to one: a run reads its organization several times."""
+    return alike(title, catalogue.titles())
 
 
 # ------------------------------------------------------------ who refers to roles and goals

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -67,13 +68,14 @@ class Capacity:
         if count is None:
             count = max(1, round(total / self._org.workload.composite_hours))
         count = min(max(count, math.ceil(len(roles) / MOST_SUBTASKS)), len(roles))
-        order = sorted(set(roles), key=list(self._org.roles).index)
+        rank = {role: position for position, role in enumerate(self._org.roles)}
+        order = sorted(set(roles), key=rank.__getitem__)
         random.Random(f"{self._seed}:mix:{site}").shuffle(order)
         hands: list[list[str]] = [[] for _ in range(count)]
-        dealt = [role for role in order for _ in range(roles.count(role))]
+        counts = Counter(roles)
+        dealt = [role for role in order for _ in range(counts[role])]
         for turn, role in enumerate(dealt):
             hands[turn % count].append(role)
-        rank = {role: position for position, role in enumerate(self._org.roles)}
         return [Slot(roles=tuple(sorted(hand, key=rank.__getitem__)), hours=round(sum(hours[role] for role in hand), 2)) for hand in hands]
 
 

@@ -402,9 +402,10 @@ class Incidents:
 
     def in_force(self, owner: str, day: int) -> tuple[InForce, ...]:
         """What the units of `owner` hear on this working day: what affects it, or anybody below it."""
-        below = {owner, *self._delegation.descendants(owner)}
         today = self._calendar.days[day]
-        return tuple(heard for heard in self._all if heard.tick <= day and today < heard.until and heard.agents & below)
+        now = [heard for heard in self._all if heard.tick <= day and today < heard.until]
+        below = {owner, *self._delegation.descendants(owner)} if now else set()
+        return tuple(heard for heard in now if heard.agents & below)
 
     def ended(self, day: int) -> list[InForce]:
         """Those that ended since this was last asked."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
@@ -28,6 +28,7 @@ class Matcher:
     def __init__(self, documents: Mapping[str, Iterable[str]]) -> None:
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in documents}
         self._logs: dict[str, dict[str, float]] = {name: {} for name in documents}  # 1 + ln tf of each term
+        self._having: defaultdict[str, dict[str, float]] = defaultdict(dict)  # the same by term
         self._df: Counter[str] = Counter()
         self._idf: dict[str, float] = {}
         self._norms: dict[str, float] = {}
@@ -44,7 +45,7 @@ class Matcher:
                 self._df[term] += 1
                 self._idf[term] = self._rarity(self._df[term])
             counts[term] += count
-            self._logs[name][term] = 1 + math.log(counts[term])
+            self._logs[name][term] = self._having[term][name] = 1 + math.log(counts[term])
         self._norms.clear()
 
     def score(self, text: str, names: Sequence[str]) -> dict[str, float]:
@@ -52,15 +53,29 @@ class Matcher:
         asked, unknown = Counter(terms(text)), self._rarity(0)
         query = {term: (1 + math.log(tf)) * self._idf.get(term, unknown) for term, tf in asked.items()}
         length = math.sqrt(sum(weight * weight for weight in query.values()))
-        return {name: self._dot(query, name) / (length * self._norm(name)) if length and self._norm(name) else 0.0 for name in names}
+        dots = self._dots(query, names)
+        return {name: dots[name] / (length * self._norm(name)) if length and self._norm(name) else 0.0 for name in names}
 
     def _rarity(self, df: int) -> float:
         """The idf of a term that so many documents have."""
         return math.log(1 + (len(self._counts) - df + 0.5) / (df + 0.5))
 
-    def _dot(self, query: Mapping[str, float], name: str) -> float:
-        logs, idf = self._logs[name], self._idf
-        return sum([weight * logs[term] * idf[term] for term, weight in query.items() if term in logs])
+    def _dots(self, query: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+        """The products of the query with each document, added up in the order of the query's terms.
+
+        A term is looked up where it is, or with those who are asked for, whichever are fewer: neither many agents who have nothing in
+        common with the text may cost much, nor a common word of which few are asked.
+        """
+        dots = dict.fromkeys(names, 0.0)
+        for term, weight in query.items():
+            having = self._having.get(term)
+            if having is None:
+                continue
+            idf = self._idf[term]
+            for name in having if len(having) < len(dots) else dots:
+                if name in dots and name in having:
+                    dots[name] += weight * having[name] * idf
+        return dots
 
     def _norm(self, name: str) -> float:
         if name not in self._norms:

@@ -6,7 +6,7 @@ launches works and books rows.  It refuses to know when: `year.py` calls it in t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -219,8 +219,12 @@ class Planning:
             closing.append(unit)
         aligned = {unit.owner: unit.plan for unit in closing}
         self._reconcile(level, closing, aligned, found)
-        for parent in dict.fromkeys(unit.parent for unit in closing if unit.parent is not None and unit.parent is not self._root):
-            self._roll_up(parent, [unit for unit in closing if unit.parent is parent], found)
+        below: dict[Unit, list[Unit]] = {}
+        for unit in closing:
+            if unit.parent is not None and unit.parent is not self._root:
+                below.setdefault(unit.parent, []).append(unit)
+        for parent, children in below.items():
+            self._roll_up(parent, children, found)
 
     def _count(self, unit: Unit, still_open: Sequence[OpenTask], finished: Sequence[OpenTask]) -> None:
         counts = Counter({"done": 0, "spilled": 0, "blocked": 0, "dropped": 0})
@@ -285,9 +289,12 @@ class Planning:
         if not stage.setting.has("reconcile"):
             return
         together = {}
+        under: defaultdict[str | None, list[Unit]] = defaultdict(list)
+        for unit in closing:
+            under[population.agent(unit.owner).head].append(unit)
         for unit in closing:
             head = population.agent(unit.owner).head
-            siblings = [other for other in closing if other is not unit and population.agent(other.owner).head == head and head is not None]
+            siblings = [other for other in under[head] if other is not unit] if head is not None else []
             if siblings:
                 together[unit] = siblings
             for other in siblings:
@@ -385,10 +392,12 @@ class Planning:
         )
 
     def _unit_input(self, unit: Unit) -> Json:
+        if unit.told is not None:
+            return unit.told
         setting = self._stage.setting
         owner = setting.population.agent(unit.owner)
         team = [*setting.delegation.executors(unit.owner), *setting.delegation.reports(unit.owner)]
-        return {
+        unit.told = {
             "id": unit.id,
             "level": unit.level,
             "period": unit.period,
@@ -397,6 +406,7 @@ class Planning:
             "department": owner.department or "",
             "team": list(dict.fromkeys(setting.population.agent(agent).role for agent in team)),
         }
+        return unit.told
 
     def _period(self, level: Level, week: Week) -> str:
         """The period's ordinal and dates, as people write them."""

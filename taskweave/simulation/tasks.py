@@ -33,6 +33,7 @@ class Tasks:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._by_id: dict[str, OpenTask] = {}
+        self._by_owner: dict[str, dict[str, OpenTask]] = {}
         self._changed: dict[str, OpenTask | OpenSubtask] = {}
         self._merged: dict[str, Promise] = {}
         self._finished: dict[str, list[tuple[OpenTask, Promise | None]]] = {}
@@ -66,8 +67,9 @@ class Tasks:
         stage = self._stage
         upstream: dict[str, tuple[str, str | int]] = {f"t{place + 1}": (sibling, place) for place, sibling in enumerate(siblings)}
         if not urgent:
+            beside = set(siblings)
             for task in self.of(owner):
-                if task.id not in siblings and task.spec is not None and not task.urgent:
+                if task.id not in beside and task.spec is not None and not task.urgent:
                     upstream[task.id.split("@")[0].rsplit("/", 1)[1] + "/" + task.id.rsplit("/", 1)[1]] = (task.id, task.spec.title)
         work = execution.decompose(
             stage.setting,
@@ -94,13 +96,13 @@ class Tasks:
             breakdown=breakdown,
             cause=cause,
         )
-        self._by_id[task_id] = task
+        self._by_id[task_id] = self._by_owner.setdefault(owner, {})[task_id] = task
         stage.env.process(self._composite(task))
         return task
 
     def of(self, owner: str) -> list[OpenTask]:
         """The owner's unfinished tasks, oldest first."""
-        return [task for task in self._by_id.values() if task.owner == owner]
+        return list(self._by_owner.get(owner, {}).values())
 
     def is_open(self, task_id: str) -> bool:
         """Whether the task is neither done nor dropped."""
@@ -143,7 +145,7 @@ class Tasks:
         for subtask in task.subtasks:
             subtask.process = stage.env.process(self._subtask(subtask))
         yield stage.env.all_of([subtask.done for subtask in task.subtasks])
-        del self._by_id[task.id]
+        del self._by_id[task.id], self._by_owner[task.owner][task.id]
         if task.status == "dropped":
             self._finished.setdefault(task.owner, []).append((task, None))
         else:
@@ -446,14 +448,14 @@ class Tasks:
         in_hand = self._stage.calendars[subtask.agent].in_hand(subtask.id, self._stage.now) if subtask.agent is not None else 0
         return subtask.step.hours * max(0, subtask.left - in_hand) / subtask.minutes
 
-    def carried_hours_of(self, agent: str) -> float:
-        """Planned hours of unfinished subtasks assigned to the agent."""
-        return sum(
-            self._hours_left(subtask)
-            for task in self._by_id.values()
-            for subtask in task.subtasks
-            if subtask.agent == agent and subtask.status not in ("done", "dropped")
-        )
+    def carried_hours_by_agent(self) -> dict[str, float]:
+        """Planned hours of unfinished subtasks, by the agent to whom they are assigned."""
+        hours: dict[str, float] = {}
+        for task in self._by_id.values():
+            for subtask in task.subtasks:
+                if subtask.agent is not None and subtask.status not in ("done", "dropped"):
+                    hours[subtask.agent] = hours.get(subtask.agent, 0.0) + self._hours_left(subtask)
+        return hours
 
     def supersede(self, owner: str, hours: float) -> list[OpenTask]:
         """Drop tasks of lowest priority that nobody has begun until `hours` are free; the newest of equals first."""

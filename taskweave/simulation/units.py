@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from taskweave.engine.promises import Promise
 from taskweave.org.calendar import Week
-from taskweave.records import LEVELS, Level
+from taskweave.records import LEVELS, Json, Level
 from taskweave.simulation.capacity import Slot
 
 ROOT = "root"  # the id of S_0, which holds the goals and the first readings
@@ -49,6 +49,7 @@ class Unit:
     closed: dict[str, Unit] = field(default_factory=dict)
     objectives: dict[str, Objective] = field(default_factory=dict)
     silent: bool = False
+    told: Json | None = None  # the `unit` input of prompts, once it was asked for
 
     @property
     def key(self) -> tuple[Level, str]:

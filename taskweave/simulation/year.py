@@ -17,9 +17,10 @@ from simpy.events import Event
 from taskweave.backbones.pricing import PriceList, Used, bill
 from taskweave.engine.budget import Bound, Budget
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
-from taskweave.engine.engine import Engine, EngineStats
+from taskweave.engine.engine import Engine
 from taskweave.engine.gateway import Outage
 from taskweave.engine.journal import Journal
+from taskweave.engine.stats import EngineStats, Pace
 from taskweave.engine.witness import Witness
 from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import Week, WorkCalendar
@@ -72,7 +73,8 @@ class Outcome:
     """How a run ended: `stop` is None at the horizon, else why it stopped.
 
     `week` is the last closed one, `digest` that of its seal; `executed` is the last that was executed this time.  It is an earlier one
-    where the run stopped while it re-executed what had been closed before.  `bound` is the one that was reached, where one was.
+    where the run stopped while it re-executed what had been closed before.  `bound` is the one that was reached, where one was; `pace` is
+    that of the engine, where one was driven.
     """
 
     stop: str | None
@@ -81,6 +83,7 @@ class Outcome:
     digest: str | None
     executed: int
     bound: Bound | None = None
+    pace: Pace | None = None
 
 
 class Year:
@@ -257,6 +260,7 @@ class Year:
         """Hours a week: available by the calendar, booked is time spent at work, spilled what is assigned and not finished."""
         stage = self.stage
         since, now = week.first_day * self._calendar.day_minutes, stage.now
+        carried = self.tasks.carried_hours_by_agent()
         for agent, calendar in stage.calendars.items():
             if calendar.quota:
                 row: dict[str, Json] = {
@@ -264,7 +268,7 @@ class Year:
                     "agent": agent,
                     "available": round(calendar.minutes(week.first_day, week.day_count) / 60, 2),
                     "booked": round(calendar.spent(week.index, since, now) / 60, 2),
-                    "spilled": round(self.tasks.carried_hours_of(agent), 2),
+                    "spilled": round(carried.get(agent, 0), 2),
                 }
                 stage.ledger.rows(("load", row))
 
@@ -333,8 +337,15 @@ async def simulate(
         if finished:
             pool.finish()
         week, digest = journal.last_week()
-        executed = max(pool.weeks(), default=0)
-        return Outcome(stop=engine.stop, cause=engine.cause, week=week, digest=digest, executed=executed, bound=engine.bound)
+        return Outcome(
+            stop=engine.stop,
+            cause=engine.cause,
+            week=week,
+            digest=digest,
+            executed=max(pool.weeks(), default=0),
+            bound=engine.bound,
+            pace=engine.pace,
+        )
 
 
 def _settings(folder: RunFolder, org: Organization, population: Population, calendar: WorkCalendar) -> list[Setting]:
