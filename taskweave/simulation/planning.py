@@ -47,11 +47,13 @@ class Planning:
         stage, setting = self._stage, self._stage.setting
         goals = "; ".join(goal.text for goal in setting.org.goals.values())
         readings = "; ".join(f"{kpi} {spec.start:g} {spec.unit}".strip() for kpi, spec in setting.org.environment.items())
-        plan = answers.Formulation(plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=())
+        plan = answers.Formulation.by_code(
+            plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=()
+        )
         given = stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=setting.origin))
         root = Unit(id=ROOT, level="year", period="", owner="", parent=None, plan=given, plans={}, has_children=True)
         if readings:
-            summary = answers.RollUp(summary=f"First readings: {readings}.")
+            summary = answers.RollUp.by_code(summary=f"First readings: {readings}.")
             root.diagnosis = stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=setting.origin))
         written = {"plan": plan.plan, "diagnosis": f"First readings: {readings}." if readings else None, "owner": setting.org.root.title}
         stage.ledger.rows(("states", self._state_row(root) | written | {"quality": "ok", "origin": None}))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from taskweave.records import Json
+from taskweave.simulation.answers import MOST_TITLE
 
 T = TypeVar("T")
 COPIED = 5  # words: of a shorter example only the very words are a copy
@@ -21,6 +22,7 @@ _BETWEEN = re.compile(r"(?<=[.!?])\s+")  # sentences
 _SENTENCE_END = re.compile(r"\W+$")
 _IN_A_ROW = re.compile(r"(.{8,160}?)\1{2,}", re.DOTALL)
 _OFTEN = 3
+_NUMBER = 6  # characters of " 1234", the number of a title that is taken many times
 _CIRCLING = 0.6  # different triples of words a word: prose has 0.9 and more
 
 
@@ -55,11 +57,14 @@ def means(said: str, word: str) -> bool:
 
 
 def untaken(text: str, ending: str, taken: Sequence[str]) -> str:
-    """The text, or with its ending, or with a number too: unlike all that are taken, in whatever case of letters."""
+    """The text, or with its ending, or with a number too: unlike all that are taken, in whatever case of letters.
+
+    One that has to be ended is cut first, so that it stays as short as a title must be.
+    """
     had = {other.strip().casefold() for other in taken}
     if text.strip().casefold() not in had:
         return text
-    ended, number = f"{text.rstrip('. ')}{ending}", 2
+    ended, number = f"{text[: MOST_TITLE - len(ending) - _NUMBER].rstrip('. ')}{ending}", 2
     made = ended
     while made.casefold() in had:
         made, number = f"{ended} {number}", number + 1
