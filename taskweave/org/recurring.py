@@ -119,9 +119,7 @@ WORK = form.mapping_of(
 def check(raw: Raw, reading: Reading, part: Callable[[str], float], hours: float) -> None:
     """Note every problem of `work`.  `part` is the part of the day that a role has for tasks, `hours` those of a day."""
     ids: dict[str, str] = {}
-    asked: defaultdict[str, float] = defaultdict(float)
     for name, one in raw.get("work", {}).items():
-        before = len(reading.problems)
         if not slug(name):
             reading.wrong_at(("work", name), f"the name {said(name)} needs a letter or a digit, from which its cases' ids are made")
         elif (other := ids.setdefault(slug(name), name)) != name:
@@ -132,11 +130,17 @@ def check(raw: Raw, reading: Reading, part: Callable[[str], float], hours: float
             if title is not None:
                 _check_role(raw, reading, title, ("work", name, *place), part)
         _check_steps(raw, reading, name, one)
-        sound = len(reading.problems) == before and one.get("kind") and one.get("steps") and one.get("hours")
-        if sound:
-            work = resolve(one)
-            for title, value in case_hours(work).items():
-                asked[title] += value * cases_a_week(work)
+    if not reading.problems:
+        _check_load(raw, reading, part, hours)
+
+
+def _check_load(raw: Raw, reading: Reading, part: Callable[[str], float], hours: float) -> None:
+    """Roles that are asked for more hours than they have."""
+    asked: defaultdict[str, float] = defaultdict(float)
+    for one in raw.get("work", {}).values():
+        work = resolve(one)
+        for title, value in case_hours(work).items():
+            asked[title] += value * cases_a_week(work)
     for title, weekly in asked.items():
         role = raw["roles"][title]
         there = role.get("count", 1) * role.get("fte", 1.0) * part(title) * hours * WORKING_DAYS
@@ -199,7 +203,7 @@ def _check_steps(raw: Raw, reading: Reading, name: str, one: Raw) -> None:
             reading.wrong_at((*here, "rework", "to"), what)
         if rework.get("share", 0) > MOST_REWORK:
             reading.wrong_at(
-                (*here, "rework", "share"), f"work.{name}.rework.share is {rework['share']:.0%}; at most {MOST_REWORK:.0%} end"
+                (*here, "rework", "share"), f"work.{name}.rework.share is {rework['share']:.0%}; it can be at most {MOST_REWORK:.0%}"
             )
 
 
