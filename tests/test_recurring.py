@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from statistics import fmean, stdev, variance
 
@@ -26,7 +27,7 @@ goals: {calm: {text: Nobody waits for a day, owner: Head}}
 roles:
   Head: {leads: Desk}
   Agent: {reports_to: Head, count: %d, hours: 6-10, demand: %s, fte: %s, like: Technical Support Engineer}
-  Engineer: {reports_to: Head, hours: 6-10, demand: 0.2, like: Backend Engineer}
+  Engineer: {reports_to: Head, hours: 6-10, demand: 0.7, like: Backend Engineer}
 workload: {composite_hours: 40}
 """
 ESCALATE = ", escalate: {share: 15%, to: Engineer, step: analyse}"
@@ -37,7 +38,7 @@ RELEASES = """
 
 
 def desk(
-    *, agents: int = 2, demand: float = 0.3, fte: float = 1, steps: str = "[receive, answer, close]", hours: str = "0.5-1", more: str = ""
+    *, agents: int = 2, demand: float = 1, fte: float = 1, steps: str = "[receive, answer, close]", hours: str = "0.5-1", more: str = ""
 ) -> str:
     tickets = (
         f"work:\n  tickets: {{kind: stream, role: Agent, arrivals: 18/week, hours: {hours}, steps: {steps}{ESCALATE if more else ''}}}\n"
@@ -132,7 +133,7 @@ def test_cases_wait_as_long_as_queueing_theory_says(alone: Run) -> None:
         for step in log.steps.values():
             if step.finished is not None:
                 waited[log.arrived // (5 * calendar.day_minutes)].append(step.waited / 60)
-    assert not rows(alone, "tasks", kind="composite"), "nothing else is done"
+    assert not rows(alone, "subtasks", assignee="agent"), "the agent does nothing else"
     # Waits of neighbours are alike, those of different weeks hardly: the error is that of weekly means.
     weekly = [fmean(found) for found in waited.values()]
     found = fmean([wait for of_week in waited.values() for wait in of_week])
@@ -161,11 +162,9 @@ def test_no_planned_work_is_begun_while_a_ticket_waits(year: Run) -> None:
 
 
 def test_planners_leave_room_for_the_recurring_work_that_they_expect(tmp_path: Path, year: Run) -> None:
-    before = {task["id"] for task in rows(year, "tasks", kind="composite") if task["id"]}
     org, population, calendar = year.folder.organization(), year.folder.population(), calendar_of(year)
     done = Counter(row["role"] for row in rows(year, "subtasks") if row["status"] != "dropped")
     asked = demanded(org, population, calendar, 52)
-    assert before
     for role in ("Agent", "Engineer"):
         assert done[role] == pytest.approx(asked[role], rel=0.1)
     without = simulated(tmp_path / "run", desk().partition("work:")[0], until="week:12")
@@ -267,7 +266,7 @@ def test_what_is_open_at_the_horizon_stays_open_and_is_said(year: Run) -> None:
     assert line == f"{found['tickets'].arrived} cases arrived, {found['tickets'].completed} completed, {found['tickets'].open} open"
     with year.pool() as pool:
         figures = closing(pool, year.folder.organization(), year.folder.population())
-    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=80, record=True, file=StringIO())
     console.print(render(figures))
     shown = console.export_text()
     assert "Recurring work" in shown
