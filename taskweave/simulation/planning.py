@@ -199,7 +199,7 @@ class Planning:
     def _close_round(self, level: Level, units: Sequence[Unit]) -> None:
         stage = self._stage
         closing: list[Unit] = []
-        found: dict[str, Promise] = {}  # what the period came to, by owner
+        in_force, found = dict[str, Promise](), dict[str, Promise]()  # the plan worked to, and what the period came to, by owner
         for unit in units:
             finished: list[tuple[OpenTask, Promise | None]] = []
             if level == "week":
@@ -213,6 +213,7 @@ class Planning:
                 self._close_objectives(unit)
             if unit.silent and not shown:
                 continue
+            in_force[unit.owner] = unit.plan
             found[unit.owner] = self._diagnose(unit, shown, [merged for _, merged in finished if merged is not None])
             self._align(unit, found[unit.owner])
             closing.append(unit)
@@ -223,7 +224,7 @@ class Planning:
             if unit.parent is not None and unit.parent is not self._root:
                 below.setdefault(unit.parent, []).append(unit)
         for parent, children in below.items():
-            self._roll_up(parent, children, found)
+            self._roll_up(parent, children, in_force, found)
 
     def _count(self, unit: Unit, still_open: Sequence[OpenTask], finished: Sequence[OpenTask]) -> None:
         counts = Counter({"done": 0, "spilled": 0, "blocked": 0, "dropped": 0})
@@ -314,8 +315,8 @@ class Planning:
             for other in siblings:
                 self._requests.setdefault((level, other.owner), {})[unit.owner] = reconciled
 
-    def _roll_up(self, parent: Unit, children: Sequence[Unit], found: Mapping[str, Promise]) -> None:
-        """U_up: what the children came to becomes the parent's; without it nothing that they found goes up, only what code counts."""
+    def _roll_up(self, parent: Unit, children: Sequence[Unit], in_force: Mapping[str, Promise], found: Mapping[str, Promise]) -> None:
+        """U_up: what the children came to, by the plans they worked to, becomes the parent's; without it only what code counts goes up."""
         stage = self._stage
         if not stage.setting.has("roll_up"):
             return
@@ -325,7 +326,7 @@ class Planning:
         needs: dict[str, Any] = {
             "plan": parent.plan,
             "last": parent.diagnosis,
-            "plans": [child.plan for child in children],
+            "plans": [in_force[child.owner] for child in children],
             "diagnoses": [found[child.owner] for child in children],
         }
         parent.diagnosis = stage.launch(f"{parent.id}:roll_up.{parent.roll_ups}", work, needs)
