@@ -23,6 +23,7 @@ from taskweave.simulation.capacity import CROSS_SHARE, Capacity, Slot
 from taskweave.simulation.fpda import Scene, plan_text, summary_text
 from taskweave.simulation.incidents import Incidents, InForce
 from taskweave.simulation.open_work import OpenTask
+from taskweave.simulation.recurring import Recurring
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_path
@@ -31,8 +32,8 @@ from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_pa
 class Planning:
     """The units of a year: one open unit a level and owner."""
 
-    def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents) -> None:
-        self._stage, self._tasks, self._incidents = stage, tasks, incidents
+    def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents, recurring: Recurring) -> None:
+        self._stage, self._tasks, self._incidents, self._recurring = stage, tasks, incidents, recurring
         self._capacity = Capacity(stage.setting.org, stage.setting.seed)
         self.open: dict[tuple[Level, str], Unit] = {}
         self._before: dict[tuple[Level, str], Unit] = {}
@@ -80,10 +81,13 @@ class Planning:
             # An officer without reports plans without delegating, to itself either.
             has_children=bool(delegation.reports(owner) or delegation.executors(owner)) and bool(delegation.children(level, owner)),
         )
-        self._before_open(unit)
+        if unit.key in self.open:  # what its last plan and diagnosis come from
+            self._before[unit.key] = self.open[unit.key]
         self.open[unit.key] = unit
         if level == "week":
-            unit.slots = self._capacity.slots(owner, unit.id, self._present(owner, week), self._tasks.carried_hours(owner))
+            present = self._present(owner, week)
+            taken = self._recurring.beside(self._tasks.carried_hours(owner), present, week)
+            unit.slots = self._capacity.slots(owner, unit.id, present, taken)
         carried = self._tasks.of(owner) if level == "week" else []
         unit.silent = not (unit.has_children or unit.slots or carried)
         coarsest = delegation.levels(owner)[0] == level
@@ -100,11 +104,6 @@ class Planning:
             self._book_objectives(unit)
         if unit.slots:
             self._open_tasks(unit, [task.title for task in carried], week)
-
-    def _before_open(self, unit: Unit) -> None:
-        """The unit of the period before, by level and owner, is what its last plan and diagnosis come from."""
-        if unit.key in self.open:
-            self._before[unit.key] = self.open[unit.key]
 
     def _formulate(self, unit: Unit, carried: Sequence[str]) -> None:
         stage, before = self._stage, self._before.get(unit.key)
@@ -368,7 +367,8 @@ class Planning:
         days = stage.week.first_day + stage.week.day_count - stage.day
         agents = stage.setting.delegation.executors(unit.owner)
         present = sum(stage.calendars[agent].minutes(stage.day, days) for agent in agents) / 60
-        return present * stage.setting.org.workload.utilisation
+        recurring = sum(self._recurring.load(self._present(unit.owner, stage.week), stage.week).values())
+        return max(0.0, present * stage.setting.org.workload.utilisation - recurring * days / stage.week.day_count)
 
     def _urgent_slots(self, unit: Unit, heard: InForce) -> list[Slot]:
         """One urgent task, or two when more than half of the unit's hours are free, for the affected roles first."""
@@ -391,7 +391,7 @@ class Planning:
             date=stage.date(),
             unit=self._unit_input(unit),
             incidents=tuple(heard.as_input() for heard in self._incidents.in_force(unit.owner, stage.day)),
-            readings=tuple(reading.as_input() for reading in stage.environment.readings()),
+            readings=tuple(reading.as_input() for reading in (*stage.environment.readings(), *self._recurring.readings())),
         )
 
     def _unit_input(self, unit: Unit) -> Json:
