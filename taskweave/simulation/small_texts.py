@@ -16,6 +16,7 @@ from taskweave.simulation.answers import MOST_TITLE
 
 T = TypeVar("T")
 COPIED = 5  # words: of a shorter example only the very words are a copy
+RUN = 7  # words in a row that nobody writes who was not shown them
 LIKE = 0.75  # of the words, in their order: two sentences about one thing share fewer
 _WORD = re.compile(r"\w{3,}")
 _BETWEEN = re.compile(r"(?<=[.!?])\s+")  # sentences
@@ -87,8 +88,11 @@ def turned(options: Sequence[T], turn: int) -> list[T]:
 
 
 def is_copy(text: str, example: str) -> bool:
-    """Whether a text is an example given back: word for word, gone on from its beginning, or with a few words changed."""
+    """Whether a text is an example given back: word for word, gone on from a part of it, or with a few words changed."""
     said, shown = text.casefold().split(), example.casefold().split()
+    beside = {tuple(shown[at : at + RUN]) for at in range(len(shown) - RUN + 1)}
+    if any(tuple(said[at : at + RUN]) in beside for at in range(len(said) - RUN + 1)):
+        return True
     if said == shown or (len(shown) > COPIED and said[: len(shown) * 3 // 4] == shown[: len(shown) * 3 // 4]):
         return True
     return len(shown) > COPIED and difflib.SequenceMatcher(None, said, shown, autojunk=False).ratio() > LIKE
