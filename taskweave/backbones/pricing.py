@@ -35,7 +35,8 @@ class Price:
     own: bool = False  # from a person's own file
 
     def cost(self, prompt: float, cached: float, completion: float) -> float:
-        """Dollars for so many tokens; `cached` are those of the prompt that the provider had cached."""
+        """Dollars for so many tokens; `cached` are those of the prompt that the provider had cached, at most all of them."""
+        cached = min(cached, prompt)
         return ((prompt - cached) * self.input + cached * self.cached + completion * self.output) / MILLION
 
 
