@@ -1,13 +1,6 @@
-"""Which token counts of a provider are believed?  Entry point: `usage_of`.
+"""Which token counts of a provider are believed?  Entry point: `usage_of`, whose rule is all there is here.
 
-A count that cannot be is treated as one that was not reported, and the tokens are counted by the rule of the house instead:
-
-- a count is a whole number: no `true`, no text, no fraction, nothing negative;
-- a prompt has at least 1 token, and no more than the request has bytes (schema included) and `TEMPLATE` beside them;
-- an answer has no more tokens than `SLACK` times those it was allowed, or than it has bytes where that is more, and at least 1 where there
-  is any text; what was allowed bounds it only where the endpoint was told (else `UNBOUNDED`).  More than the visible answer has is no
-  fault: a model may think unseen;
-- of a prompt no more can have been cached than it has tokens.
+A count that cannot be is treated as one that was not reported: the tokens are then counted by the rule of the house.
 """
 
 from __future__ import annotations
@@ -31,7 +24,13 @@ class Usage(NamedTuple):
 
 
 def usage_of(reported: Json, *, sent: int, limit: int | None, answered: int) -> Usage:
-    """What a chat completion's `usage` says, as far as it can be.
+    """What a chat completion's `usage` says, as far as it can be:
+
+    - a count is a whole number: no `true`, no text, no fraction, nothing negative;
+    - a prompt has at least 1 token, and no more than the request has bytes (schema included) and `TEMPLATE` beside them;
+    - an answer has at least 1 where there is any text, and no more than `SLACK` times those that it was allowed, or than it has bytes where
+      that is more.  More than can be read is no fault: a model may think unseen;
+    - of a prompt no more can have been cached than it has tokens.
 
     `sent` and `answered` are bytes of the request and of what can be read of the answer; `limit` is the tokens that the answer was told
     to have at most, None where the endpoint takes no such bound.
