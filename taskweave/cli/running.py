@@ -176,13 +176,14 @@ def run(
         interrupts.name(lambda: interrupts.found([str(place)]))
     inputs = [prompts] if prompts is not None else []
 
-    def estimated(asked: Backbone, kind: StyleName) -> Estimate:
+    def estimated(asked: Backbone, kind: StyleName | None) -> Estimate:
         from taskweave.backbones.pricing import read_prices
         from taskweave.estimating import estimate
 
         return estimate(
             organization,
-            backbone=asked.name,
+            backbone=backbone,
+            answering=asked,
             base_url=base_url,
             seed=seed,
             until=until,
