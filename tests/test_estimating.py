@@ -18,12 +18,14 @@ from taskweave.backbones.scripted import STEPS
 from taskweave.backbones.scripted.small import QUESTIONS
 from taskweave.backbones.stretched import fitted, free_texts, stretched
 from taskweave.driving import Organization
+from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, FileInvalid
 from taskweave.estimating import Row, Span, estimate, lengths_from
 from taskweave.exports.lengths import prompts_mark
 from taskweave.prompts import PromptBook
 from taskweave.records import tokens
 from tests import loopback
+from tests.endpoints import Endpoint
 from tests.loopback import Loopback
 from tests.simulated import WORKSHOP
 
@@ -96,6 +98,14 @@ def test_lengths_are_written_as_they_are_read(tmp_path: Path) -> None:
         ("measured_on: x\nprompt_factor: 1\nsteps: {execute: {completion: 3}}", "needs the key 'as_of'"),
         (f"{HEAD}prompt_factor: none\nsteps: {{execute: {{completion: 3}}}}", ":3: prompt_factor: 'none' is not a number"),
         (f"{HEAD}prompt_factor: 1\nsteps: {{execute: {{completion: 3, again: 0.5}}}}", ":4: steps.execute.again: '0.5' must be"),
+        (
+            f"{HEAD}prompt_factor: 1\nsteps:\n  dance: {{completion: 3}}",
+            ":5: a step in steps: there is no step 'dance'; did you mean 'diagnose'?",
+        ),
+        (
+            f"{HEAD}prompt_factor: 1\nsteps: {{exekute: {{completion: 3}}}}",
+            ":4: a step in steps: there is no step 'exekute'; did you mean 'execute'?",
+        ),
         ("", ":1: is empty"),
     ],
 )
@@ -141,6 +151,15 @@ def test_so_it_is_for_larger_organizations(tmp_path: Path, name: str, until: str
         run = tw.simulate(name, until=until, out=tmp_path / "r", backbone=MODEL, base_url=server.url, look=False)
     (span,) = estimate(Organization.load(name), backbone=MODEL, until=until, lengths=lengths_from(run.path)).spans
     assert all(abs(off) <= 0.1 for off in near(run, span)), near(run, span)
+
+
+def test_what_was_asked_to_look_at_an_endpoint_is_no_step_with_a_length(tmp_path: Path) -> None:
+    with Endpoint() as server:
+        run = tw.simulate("tiny", until="week:1", out=tmp_path / "r", backbone="openai:any", base_url=server.url)
+    with JournalReader(run.folder.journal_path) as journal:
+        assert "look" in journal.sites()
+    (file,) = run.export(tmp_path / "lengths.yaml", "lengths")
+    assert read_lengths(file).steps.keys() <= shipped_lengths().steps.keys()
 
 
 def test_questions_that_were_asked_again_are_paid_again(tmp_path: Path) -> None:

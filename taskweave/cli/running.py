@@ -113,7 +113,12 @@ def run(
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most calls in flight at a time, e.g. --limit 4.")] = 16,
     patience: Annotated[
         float,
-        typer.Option("--patience", callback=finite, min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60."),
+        typer.Option(
+            "--patience",
+            callback=finite,
+            min=0,
+            help="Seconds to wait out an outage before the run stops, and that one call may take (at least 5), e.g. --patience 60.",
+        ),
     ] = 600.0,
     style: Annotated[
         Style | None,
@@ -240,7 +245,11 @@ def resume(
     patience: Annotated[
         float | None,
         typer.Option(
-            "--patience", callback=finite, min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False
+            "--patience",
+            callback=finite,
+            min=0,
+            help="Seconds to wait out an outage from now on, and that one call may take (at least 5), e.g. --patience 60.",
+            show_default=False,
         ),
     ] = None,
     max_fallback: MaxFallback = None,
