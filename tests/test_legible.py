@@ -11,12 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import taskweave as tw
 from taskweave.backbones.legible import is_blank, legible
 from taskweave.backbones.masking import Mask
+from taskweave.backbones.openai import OpenAI
 from taskweave.backbones.reading import Unusable, values
 from taskweave.backbones.scripted import Scripted
+from taskweave.driving import Organization
 from taskweave.records import Completion, Request
-from tests.simulated import simulated
+from tests.loopback import Loopback
+from tests.simulated import WORKSHOP, simulated
 
 INVISIBLE = {
     "zero width space": "\u200b",
@@ -86,7 +90,14 @@ def test_what_is_legible_stays_so_and_holds_nothing_that_steers_a_terminal(text:
 
 
 def test_an_error_of_a_server_steers_no_terminal() -> None:
-    assert Mask("").line("\x1b[2Jno\r\nsuch \u202ething\x07") == "[2Jno such thing"
+    assert Mask("").line("\x1b[2Jno\r\nsuch \u202ething\x07\ud83d") == "[2Jno such thing"
+
+
+def test_half_a_character_in_an_error_ends_no_run(tmp_path: Path) -> None:
+    with Loopback(faults=[b'{"error": {"message": "no \\ud83d such field"}}']) as server:
+        run = tw.simulate(Organization(WORKSHOP), out=tmp_path / "r", until="week:1", backbone=OpenAI("any", server.url), look=False)
+    assert run.outcome is not None
+    assert (run.outcome.stop, "no such field" in run.outcome.cause) == ("refused", True)
 
 
 # ---------------------------------------------------------------- in a run

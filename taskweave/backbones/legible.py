@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
-_HALVES = "\ud800-\udfff"
+HALVES = "\ud800-\udfff"
 # Soft hyphen; marks, embeddings, overrides and isolates of direction; spaces and operators without a width; byte order mark; annotations.
 _WITHOUT_WIDTH = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 _TAGS = "\U000e0000-\U000e007f"
@@ -20,10 +20,10 @@ _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-
 UNSEEN = f"{_CONTROLS}{_WITHOUT_WIDTH}{_TAGS}"  # for a character class: what must not reach a terminal as it is, a line's end apart
 
 _FLAG = "\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f"  # of a region: the one use that tags have in a text
-_UNFIT = re.compile(f"({_FLAG})|[{_CONTROLS}{_HALVES}{_WITHOUT_WIDTH}{_TAGS}]")
+_UNFIT = re.compile(f"({_FLAG})|[{_CONTROLS}{HALVES}{_WITHOUT_WIDTH}{_TAGS}]")
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 _JOINED = re.compile(f"[{_JOINERS}]+")
-_BLANK = re.compile(f"[\\s{_CONTROLS}{_HALVES}{_WITHOUT_WIDTH}{_TAGS}{_JOINERS}{_FILLERS}]*")
+_BLANK = re.compile(f"[\\s{_CONTROLS}{HALVES}{_WITHOUT_WIDTH}{_TAGS}{_JOINERS}{_FILLERS}]*")
 
 
 def legible(text: str) -> str:

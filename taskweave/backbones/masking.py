@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import re
 
-from taskweave.backbones.legible import UNSEEN
+from taskweave.backbones.legible import HALVES, UNSEEN
 
 # So few tell nothing that helps to guess the rest, and are what providers show of a key themselves ("sk-...cdef"); of a key's many
 # characters so many in a row do not meet in an answer by chance.
 LEAST = 8
 HIDDEN = "…"
-_STEERS = re.compile(f"[{UNSEEN}]")
+_STEERS = re.compile(f"[{UNSEEN}{HALVES}]")
 _LIKE_A_KEY = re.compile(r"\b(?:sk|key)-[\w*-]{4,}")
 _BETWEEN = "\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
 _JOINS = re.compile(f"[{_BETWEEN}\x00-\x1f\x7f]+")
