@@ -199,8 +199,8 @@ def _fallbacks(now: Status) -> list[tuple[str, str]]:
     """The share of answers that code had to make, and where they are: a share of all would hide a step that always fails."""
     from taskweave.report.wording import percent
 
-    asked = sum(counts[0] for levels in now.answers.values() for counts in levels.values())
-    said = f"{percent(now.fallback_share, 1)} of {asked:,} answers" if asked else "-"
+    said = f"{percent(now.fallback_share, 1)} of {now.asked:,} answers" if now.asked else "-"
+    said += " until the stop" if now.asked and not now.answers else ""
     if now.max_fallback is not None:
         said += f" (stops beyond {100 * now.max_fallback:g} %)"
     lines = [("fallback share", said)]
