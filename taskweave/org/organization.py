@@ -142,8 +142,8 @@ class Kpi(Value):
 class Organization(Value):
     """𝔹: roles, reporting lines, goals and environment, resolved.
 
-    `cadence` names the tier that owns each level.  `given` are the dotted paths ("roles.CTO.tier") that the file gave; all else
-    was inferred.  Two organizations are equal when all but `given` is.
+    `cadence` names the tier that owns each level; `tools`: agents use those of their role.  `given` are the dotted paths
+    ("roles.CTO.tier") that the file gave; all else was inferred.  Two organizations are equal when all but `given` is.
     """
 
     name: str
@@ -159,6 +159,7 @@ class Organization(Value):
     workload: Workload
     activities: tuple[str, ...]
     environment: dict[str, Kpi]
+    tools: bool = False
     given: frozenset[str] = frozenset()
 
     @property

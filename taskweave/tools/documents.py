@@ -24,6 +24,7 @@ from taskweave.tools.world import Hand
 SCHEMA = "CREATE TABLE documents (name TEXT PRIMARY KEY COLLATE NOCASE, revision INTEGER, author TEXT, changed TEXT, data BLOB);"
 EXTRA = "tools"
 MOST_COLUMNS, MOST_ROWS, MOST_SHOWN = 20, 200, 8_000  # the last in characters of text read
+MOST_LISTED = 100
 MOST_MEMBERS, MOST_UNPACKED = 500, 16 * 2**20  # of a document's zip file
 # What a cell may compute: sums and the like over cells of the same sheet.  All else that begins with "=" is text.
 _FORMULA = re.compile(r"=(SUM|AVERAGE|MIN|MAX|COUNT)\([A-Z]{1,2}[0-9]{1,4}:[A-Z]{1,2}[0-9]{1,4}\)")
@@ -85,6 +86,13 @@ def document_read(hand: Hand, name: Line) -> Json:
     called, author, changed, data = found[0]
     text = text_of(data, called)
     return {"name": called, "author": author, "changed": changed, "text": text[:MOST_SHOWN], "more": len(text) > MOST_SHOWN}
+
+
+@tool()
+def document_list(hand: Hand) -> Json:
+    """List the company's Word and Excel documents, the last changed first."""
+    found = hand.rows("SELECT name, author, changed FROM documents ORDER BY changed DESC, name LIMIT ?", MOST_LISTED)
+    return {"documents": [dict(zip(("name", "author", "changed"), row, strict=True)) for row in found]}
 
 
 def text_of(data: bytes, name: str) -> str:

@@ -197,12 +197,12 @@ def sql_write(hand: Hand, statement: Sql) -> Json:
 
 @tool()
 def sql_tables(hand: Hand) -> Json:
-    """List the tables of the company database with their columns and numbers of rows."""
+    """List the tables of the company database with their columns and numbers of rows; `own`: one may change it by SQL."""
     names = [n for (n,) in hand.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") if n.casefold() not in PRIVATE]
     told = []
     for name in names[:MOST_ROWS]:
         quoted = name.replace('"', '""')
         columns = [column[1] for column in hand.rows(f'PRAGMA table_info("{quoted}")')]
         ((count,),) = hand.rows(f'SELECT count(*) FROM "{quoted}"')
-        told.append({"table": name, "columns": columns, "rows": count})
+        told.append({"table": name, "columns": columns, "rows": count, "own": name.casefold() not in KEPT})
     return {"tables": told, "more": len(names) > MOST_ROWS}

@@ -160,6 +160,10 @@ class World:
     def close(self) -> None:
         self._db.close()
 
+    def name_of(self, person: str) -> str:
+        """The name of who has this id, else the id."""
+        return self._people[person].name if person in self._people else person
+
     # ------------------------------------------------------------ what one call sees
     def call(
         self,
