@@ -48,7 +48,14 @@ def test_every_tool_says_what_it_does_and_takes_only_what_its_schema_names(name:
 
 
 def test_a_role_has_the_tools_of_its_kits_and_no_others() -> None:
-    assert [tool.name for tool in granted(["SQLite", "excel"])] == ["sql_query", "sql_tables", "sql_write", "sheet_write", "document_read"]
+    assert [tool.name for tool in granted(["SQLite", "excel"])] == [
+        "sql_query",
+        "sql_tables",
+        "sql_write",
+        "sheet_write",
+        "document_read",
+        "document_list",
+    ]
     assert not any(tool.writes for tool in granted(["sql", "motherduck"])), "analysis changes nothing"
     assert [tool.name for tool in granted(["wiki_read"])] == ["wiki_read"]
     assert {name for names in KITS.values() for name in names} == set(TOOLS)
@@ -267,6 +274,7 @@ def test_documents_are_read_back_as_text() -> None:
     world = a_world()
     done(world, "document_write", name="Review.docx", title="Review of prices", text="# Findings\nToo high.\n- lower it")
     assert call(world, "document_read", name="review.docx").said["text"] == "Review of prices\nFindings\nToo high.\nlower it"
+    assert [one["name"] for one in call(world, "document_list").said["documents"]] == ["Review.docx"]
     rows = [["seat", 10], ["=SUM(B2:B2)", '=HYPERLINK("http://x")']]
     done(world, "sheet_write", name="Costs", columns=["what", "cost"], rows=rows)
     text = call(world, "document_read", name="Costs.xlsx").said["text"]
