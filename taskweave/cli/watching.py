@@ -159,6 +159,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("time left", duration(now.left)),
         *([] if now.trouble is None else [("trouble", silent(*now.trouble))]),
         ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
+        *((name, f"{came:,} cases arrived, {ended:,} completed, {came - ended:,} open") for name, (came, ended) in now.cases.items()),
         ("calls", f"{_calls(now)}, {lost}"),
         ("tokens", tokens),
         *(economy.lines(now.economy) if now.economy is not None else ()),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -53,7 +53,8 @@ class Status:
     before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
     `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run has taken and what is allowed, lost calls
     counted at the most; `trouble` is what goes wrong now.  `without` are the parts of the loop that it leaves out.  `economy` is
-    there where it was asked for: it reads all that was sent.
+    there where it was asked for: it reads all that was sent.  `cases` are those of recurring work by name, up to the last closed week:
+    arrived, completed.
     """
 
     run: str
@@ -104,6 +105,7 @@ class Status:
     parent_week: int | None
     next: str
     economy: Economy | None = None
+    cases: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
         """As JSON values."""
@@ -181,6 +183,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         parent_week=None if config.parent is None else config.parent.week,
         next=_next(folder, state, stop.bound if stop is not None else None),
         economy=spent,
+        cases=dict(facts.get("cases", {})),
     )
 
 

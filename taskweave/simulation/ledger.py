@@ -24,7 +24,7 @@ from taskweave.simulation.tally import Counts, Key, One, Tally
 from taskweave.simulation.tooling import Tooling
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
-_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked"})
+_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked", "pause", "rework", "escalate", "complete"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

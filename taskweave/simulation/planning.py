@@ -23,6 +23,7 @@ from taskweave.simulation.capacity import CROSS_SHARE, Capacity, Slot
 from taskweave.simulation.fpda import Scene, plan_text, summary_text
 from taskweave.simulation.incidents import Incidents, InForce
 from taskweave.simulation.open_work import OpenTask
+from taskweave.simulation.recurring import Recurring
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_path
@@ -31,8 +32,8 @@ from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_pa
 class Planning:
     """The units of a year: one open unit a level and owner."""
 
-    def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents) -> None:
-        self._stage, self._tasks, self._incidents = stage, tasks, incidents
+    def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents, recurring: Recurring) -> None:
+        self._stage, self._tasks, self._incidents, self._recurring = stage, tasks, incidents, recurring
         self._capacity = Capacity(stage.setting.org, stage.setting.seed)
         self.open: dict[tuple[Level, str], Unit] = {}
         self._before: dict[tuple[Level, str], Unit] = {}
@@ -47,11 +48,13 @@ class Planning:
         stage, setting = self._stage, self._stage.setting
         goals = "; ".join(goal.text for goal in setting.org.goals.values())
         readings = "; ".join(f"{kpi} {spec.start:g} {spec.unit}".strip() for kpi, spec in setting.org.environment.items())
-        plan = answers.Formulation(plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=())
+        plan = answers.Formulation.by_code(
+            plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=()
+        )
         given = stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=setting.origin))
         root = Unit(id=ROOT, level="year", period="", owner="", parent=None, plan=given, plans={}, has_children=True)
         if readings:
-            summary = answers.RollUp(summary=f"First readings: {readings}.")
+            summary = answers.RollUp.by_code(summary=f"First readings: {readings}.")
             root.diagnosis = stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=setting.origin))
         written = {"plan": plan.plan, "diagnosis": f"First readings: {readings}." if readings else None, "owner": setting.org.root.title}
         stage.ledger.rows(("states", self._state_row(root) | written | {"quality": "ok", "origin": None}))
@@ -78,10 +81,13 @@ class Planning:
             # An officer without reports plans without delegating, to itself either.
             has_children=bool(delegation.reports(owner) or delegation.executors(owner)) and bool(delegation.children(level, owner)),
         )
-        self._before_open(unit)
+        if unit.key in self.open:  # what its last plan and diagnosis come from
+            self._before[unit.key] = self.open[unit.key]
         self.open[unit.key] = unit
         if level == "week":
-            unit.slots = self._capacity.slots(owner, unit.id, self._present(owner, week), self._tasks.carried_hours(owner))
+            present = self._present(owner, week)
+            taken = self._recurring.beside(self._tasks.carried_hours(owner), present, week)
+            unit.slots = self._capacity.slots(owner, unit.id, present, taken)
         carried = self._tasks.of(owner) if level == "week" else []
         unit.silent = not (unit.has_children or unit.slots or carried)
         coarsest = delegation.levels(owner)[0] == level
@@ -98,11 +104,6 @@ class Planning:
             self._book_objectives(unit)
         if unit.slots:
             self._open_tasks(unit, [task.title for task in carried], week)
-
-    def _before_open(self, unit: Unit) -> None:
-        """The unit of the period before, by level and owner, is what its last plan and diagnosis come from."""
-        if unit.key in self.open:
-            self._before[unit.key] = self.open[unit.key]
 
     def _formulate(self, unit: Unit, carried: Sequence[str]) -> None:
         stage, before = self._stage, self._before.get(unit.key)
@@ -200,7 +201,7 @@ class Planning:
     def _close_round(self, level: Level, units: Sequence[Unit]) -> None:
         stage = self._stage
         closing: list[Unit] = []
-        found: dict[str, Promise] = {}  # what the period came to, by owner
+        in_force, found = dict[str, Promise](), dict[str, Promise]()  # the plan worked to, and what the period came to, by owner
         for unit in units:
             finished: list[tuple[OpenTask, Promise | None]] = []
             if level == "week":
@@ -214,6 +215,7 @@ class Planning:
                 self._close_objectives(unit)
             if unit.silent and not shown:
                 continue
+            in_force[unit.owner] = unit.plan
             found[unit.owner] = self._diagnose(unit, shown, [merged for _, merged in finished if merged is not None])
             self._align(unit, found[unit.owner])
             closing.append(unit)
@@ -224,7 +226,7 @@ class Planning:
             if unit.parent is not None and unit.parent is not self._root:
                 below.setdefault(unit.parent, []).append(unit)
         for parent, children in below.items():
-            self._roll_up(parent, children, found)
+            self._roll_up(parent, children, in_force, found)
 
     def _count(self, unit: Unit, still_open: Sequence[OpenTask], finished: Sequence[OpenTask]) -> None:
         counts = Counter({"done": 0, "spilled": 0, "blocked": 0, "dropped": 0})
@@ -315,8 +317,8 @@ class Planning:
             for other in siblings:
                 self._requests.setdefault((level, other.owner), {})[unit.owner] = reconciled
 
-    def _roll_up(self, parent: Unit, children: Sequence[Unit], found: Mapping[str, Promise]) -> None:
-        """U_up: what the children came to becomes the parent's; without it nothing that they found goes up, only what code counts."""
+    def _roll_up(self, parent: Unit, children: Sequence[Unit], in_force: Mapping[str, Promise], found: Mapping[str, Promise]) -> None:
+        """U_up: what the children came to, by the plans they worked to, becomes the parent's; without it only what code counts goes up."""
         stage = self._stage
         if not stage.setting.has("roll_up"):
             return
@@ -326,7 +328,7 @@ class Planning:
         needs: dict[str, Any] = {
             "plan": parent.plan,
             "last": parent.diagnosis,
-            "plans": [child.plan for child in children],
+            "plans": [in_force[child.owner] for child in children],
             "diagnoses": [found[child.owner] for child in children],
         }
         parent.diagnosis = stage.launch(f"{parent.id}:roll_up.{parent.roll_ups}", work, needs)
@@ -365,7 +367,8 @@ class Planning:
         days = stage.week.first_day + stage.week.day_count - stage.day
         agents = stage.setting.delegation.executors(unit.owner)
         present = sum(stage.calendars[agent].minutes(stage.day, days) for agent in agents) / 60
-        return present * stage.setting.org.workload.utilisation
+        recurring = sum(self._recurring.load(self._present(unit.owner, stage.week), stage.week).values())
+        return max(0.0, present * stage.setting.org.workload.utilisation - recurring * days / stage.week.day_count)
 
     def _urgent_slots(self, unit: Unit, heard: InForce) -> list[Slot]:
         """One urgent task, or two when more than half of the unit's hours are free, for the affected roles first."""
@@ -388,7 +391,7 @@ class Planning:
             date=stage.date(),
             unit=self._unit_input(unit),
             incidents=tuple(heard.as_input() for heard in self._incidents.in_force(unit.owner, stage.day)),
-            readings=tuple(reading.as_input() for reading in stage.environment.readings()),
+            readings=tuple(reading.as_input() for reading in (*stage.environment.readings(), *self._recurring.readings())),
         )
 
     def _unit_input(self, unit: Unit) -> Json:
