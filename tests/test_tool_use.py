@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +176,20 @@ def test_a_role_with_a_tool_that_is_none_is_refused_before_the_run(tmp_path: Pat
         simulated(tmp_path / "run", SHOP.replace("wiki,", "wikki,"))
     assert not (tmp_path / "run").exists()
     simulated(tmp_path / "off", SHOP.replace("wiki,", "wikki,").replace("tools: on", ""), until="week:1")
+
+
+def test_a_run_that_was_killed_leaves_what_one_that_was_not_leaves(tmp_path: Path) -> None:
+    whole = simulated(tmp_path / "whole", SHOP, until="week:6")
+    file = tmp_path / "shop.yaml"
+    file.write_text(SHOP, encoding="utf-8")
+    place = tmp_path / "killed"
+    typed = [sys.executable, "-m", "taskweave", "run", str(file), "--until", "week:6", "--out", str(place)]
+    process = subprocess.Popen(typed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (place / "artifacts" / "company.db").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    killed = Run.open(place).resume(until="week:6")
+    assert killed.digest() == whole.digest()
+    assert files_of(killed) == files_of(whole)
