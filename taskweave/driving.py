@@ -51,6 +51,7 @@ from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
+from taskweave.tools.shelf import by_role
 
 if TYPE_CHECKING:
     from taskweave.org.schema import Organization as Resolved
@@ -150,6 +151,7 @@ def begin(
     )
     parts = left_out(without)
     resolved = org.resolved
+    by_role(resolved)  # names every tool that is none
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
     routing_text, routes = routes_in(routing, resolved, say)

@@ -130,6 +130,15 @@ ACTIVITIES = ["analyse", "design", "implement", "test", "review", "deploy", "sup
 DIAGNOSIS = "Four of five tasks were finished; the export spilled because the refund totals had to be cleared first."
 _UNIT = {"organization": ORGANIZATION, "date": DATE, "unit": UNIT, "plan": PLAN}
 
+AUTHOR = {
+    "name": "Noor Haddad",
+    "title": "Backend Engineer",
+    "years": 8,
+    "background": "Came from a payment processor, ran its settlement jobs.",
+    "style": "Terse, numbers first.",
+    "knows": ["tax engine"],
+}
+
 INPUTS: dict[str, dict[str, Any]] = {
     "formulate": {
         "organization": ORGANIZATION,
@@ -192,14 +201,7 @@ INPUTS: dict[str, dict[str, Any]] = {
         "plans": [{"level": level, "text": PLAN} for level in ("year", "quarter", "month", "week")],
         "task": TASK,
         "role": ROLE,
-        "author": {
-            "name": "Noor Haddad",
-            "title": "Backend Engineer",
-            "years": 8,
-            "background": "Came from a payment processor, ran its settlement jobs.",
-            "style": "Terse, numbers first.",
-            "knows": ["tax engine"],
-        },
+        "author": AUTHOR,
         "dependencies": [DEPENDENCY, {**DEPENDENCY, "title": "Contract of the checkout API"}, {**DEPENDENCY, "title": "Refund job log"}],
         "evidence": ["churn 3.1 % (target 2.0)"],
         "goals": [GOALS[2]],
@@ -208,6 +210,17 @@ INPUTS: dict[str, dict[str, Any]] = {
             "activity": "implement",
             "hours": 9,
         },
+    },
+    "execute_tool": {
+        "organization": ORGANIZATION,
+        "date": DATE,
+        "author": AUTHOR,
+        "task": TASK,
+        "subtask": {"goal": "Write the export job that gathers a retailer's invoices.", "activity": "implement", "hours": 9},
+        "tools": [{"name": "sql_query", "arguments": "statement", "summary": "Ask the company database with one SELECT (SQLite)."}],
+        "at_hand": ["table readings(week, kpi, value), 12 rows"],
+        "had": [{"tool": "sql_tables", "said": "{}"}],
+        "colleagues": [{"name": "Ines Roux", "role": "Technology Manager"}],
     },
     "merge": {
         "organization": ORGANIZATION,

@@ -37,7 +37,7 @@ def text(prompt: str, inputs: dict[str, Any] | None = None) -> str:
 
 # ---------------------------------------------------------------- the shipped prompts
 def test_every_step_has_its_prompt() -> None:
-    steps = "align decompose diagnose execute formulate merge partition partition_week reconcile respond roll_up"
+    steps = "align decompose diagnose execute execute_tool formulate merge partition partition_week reconcile respond roll_up"
     assert steps.split() == IDS
 
 

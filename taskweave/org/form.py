@@ -311,6 +311,16 @@ def integer(least: int, most: int) -> Kind:
     return scalar(parse, {"type": "integer", "minimum": least, "maximum": most}, "a whole number")
 
 
+def _switch(text: str) -> bool:
+    if text.casefold() not in _SWITCHES:
+        raise ValueError(f"{said(text)} is neither 'on' nor 'off'")
+    return _SWITCHES[text.casefold()]
+
+
+_SWITCHES = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
+SWITCH = scalar(_switch, {"enum": ["on", "off", True, False]}, "'on' or 'off'")
+
+
 def share(*, zero: bool) -> Kind:
     """A part of a whole, `30%` or `0.3`, as 0 to 1; `zero` says whether it may be none."""
 

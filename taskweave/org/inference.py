@@ -52,6 +52,7 @@ def resolve(raw: Raw, reading: Reading) -> Organization:
         workload=Workload(**raw.get("workload", {})),
         activities=tuple(dict.fromkeys(raw.get("activities", ACTIVITIES))),
         environment={name: Kpi(**{**_bounds(kpi), **kpi}) for name, kpi in raw.get("environment", {}).items()},
+        tools=raw.get("tools", False),
         work={name: recurring.resolve(one) for name, one in raw.get("work", {}).items()},
         given=_given(raw, reading),
     )

@@ -179,8 +179,8 @@ class RecurringWork(Value):
 class Organization(Value):
     """𝔹: roles, reporting lines, goals and environment, resolved.
 
-    `cadence` names the tier that owns each level.  `given` are the dotted paths ("roles.CTO.tier") that the file gave; all else
-    was inferred.  Two organizations are equal when all but `given` is.
+    `cadence` names the tier that owns each level; `tools`: agents use those of their role.  `given` are the dotted paths
+    ("roles.CTO.tier") that the file gave; all else was inferred.  Two organizations are equal when all but `given` is.
     """
 
     name: str
@@ -196,6 +196,7 @@ class Organization(Value):
     workload: Workload
     activities: tuple[str, ...]
     environment: dict[str, Kpi]
+    tools: bool = False
     work: dict[str, RecurringWork] = Field(default_factory=dict)
     given: frozenset[str] = frozenset()
 

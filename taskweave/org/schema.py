@@ -157,6 +157,7 @@ FILE: Kind = form.record(
         ),
         "activities": Field(_NAMES, "the vocabulary of activities"),
         "environment": Field(form.mapping_of(form.clean_name, _KPI, "a reading"), "readings that drift, and the goals that move them"),
+        "tools": Field(form.SWITCH, "on: agents use the tools that their roles name; off by default"),
         "work": Field(recurring.WORK, "streams and cycles of recurring work, by name"),
     }
 )

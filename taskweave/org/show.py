@@ -149,6 +149,8 @@ def _written(key: str, value: Json) -> str:
         return f"{'+' if value >= 0 else ''}{_number(value)}/week"
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, bool):
+        return "on" if value else "off"
     if isinstance(value, int | float):
         return _number(value)
     return _scalar(str(value))

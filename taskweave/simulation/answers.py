@@ -14,11 +14,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from taskweave.records import Json, Priority, TaskSpec
+from taskweave.tools.tool import Tool
 
 Schema = dict[str, Json]  # cached and shared: read it, never change it
 Source = Literal["pool", "tools", "environment"]
 SOURCES: tuple[Source, ...] = ("pool", "tools", "environment")
-OFFERED: tuple[Source, ...] = ("pool", "environment")  # agents have no tools yet
+OFFERED: tuple[Source, ...] = ("pool", "environment")
+NO_TOOL = "none"
 PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high")
 _SAME: dict[str, Priority] = {"medium": "normal", "moderate": "normal", "urgent": "high", "critical": "high"}
 # OpenAI takes at most 1,000 enum values a schema, and 15,000 characters in an enum of more than 250.
@@ -152,6 +154,19 @@ class Deliverable(Answer):
     content: Text
 
 
+class ToolCall(Answer):
+    """A tool by its name, or NO_TOOL, and its arguments."""
+
+    tool: Text
+    arguments: Annotated[dict[str, Json], BeforeValidator(lambda given: {} if given is None else given)]
+
+
+class ToolChoice(Answer):
+    """execute_tool: what to do with a tool before the deliverable is written."""
+
+    call: ToolCall
+
+
 class Merged(Answer):
     """merge: the composite output δ of Eq. 8."""
 
@@ -272,6 +287,7 @@ def decomposition(
     hours: float | None = None,
     *,
     first: int = 0,
+    tools: bool = False,
 ) -> Schema:
     """The schema of the subtasks after the `first` ones of a `Decomposition` of `count`; none may take more than the task's `hours`."""
     number: Schema = {"type": "number", "minimum": 0.25}
@@ -285,7 +301,7 @@ def decomposition(
             "hours": number,
             "after": _some_of((*(f"s{n}" for n in range(1, count)), *upstream)),
             "need": _STRING,
-            "sources": _some_of(OFFERED),
+            "sources": _some_of(SOURCES if tools else OFFERED),
         }
     )
     return object_of({"subtasks": _list(subtask, count - first, count - first)})
@@ -295,6 +311,13 @@ def decomposition(
 def deliverable(artifacts: tuple[str, ...]) -> Schema:
     """The schema of a `Deliverable` of one of these kinds."""
     return object_of({"artifact": one_of(artifacts), "title": _STRING, "content": _STRING})
+
+
+@lru_cache(maxsize=256)
+def tool_choice(tools: tuple[Tool, ...]) -> Schema:
+    """The schema of a `ToolChoice` among these, each with its own arguments, or of none."""
+    calls = [object_of({"tool": {"type": "string", "enum": [tool.name]}, "arguments": tool.schema}) for tool in tools]
+    return object_of({"call": {"anyOf": [*calls, object_of({"tool": {"type": "string", "enum": [NO_TOOL]}, "arguments": object_of({})})]}})
 
 
 @lru_cache(maxsize=1)

@@ -24,6 +24,7 @@ from taskweave.simulation.environment import Reading
 from taskweave.simulation.fpda import Needs, Work, plan_text
 from taskweave.simulation.matching import PROPOSED, Matcher
 from taskweave.simulation.setting import Setting
+from taskweave.simulation.tooling import ToolUse, use
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +80,7 @@ class Deliverable:
     calls: tuple[CallRow, ...]
     notes: tuple[str, ...] = ()
     substituted: bool = False
+    used: ToolUse = ToolUse()
 
 
 class Documents:
@@ -149,7 +151,10 @@ def decompose(
                 "upstream": [*given, *({"id": name, "title": title} for name, title in offered.items())],
                 "activities": list(setting.org.activities),
             }
-            schema = answers.decomposition(count, tuple(titles), tuple(offered), setting.org.activities, slot.hours, first=first)
+            tools = setting.tooling is not None and any(map(setting.tooling.of, titles))
+            schema = answers.decomposition(
+                count, tuple(titles), tuple(offered), setting.org.activities, slot.hours, first=first, tools=tools
+            )
             return await setting.ask(ctx, "decompose", inputs, schema, read_subtasks, tuple, agent=owner)
 
         first = await ask_for(())
@@ -305,6 +310,12 @@ def execute(
             "goals": [goal for goal in setting.goals() if goal["name"] in spec.goals],
             "subtask": {"goal": step.goal, "activity": step.activity, "hours": step.hours},
         }
+        used = ToolUse()
+        if setting.uses_tools(agent, step.need):
+            effects = [effect for d in needs["upstream"] for effect in d.used.effects]
+            used = await use(setting, ctx, agent=agent, result=result, inputs=inputs, upstream=effects)
+            inputs["evidence"] = [*context.evidence, *used.evidence]
+            uses += [Use(used=row["id"], kind="tool", how="explicit") for row in used.rows]
         artifacts = setting.org.roles[role].artifacts
         answered = await setting.ask(
             ctx,
@@ -334,9 +345,10 @@ def execute(
             backbone=answered.calls[-1].backbone,
             uses=tuple(uses),
             references=tuple(dependency for dependency in context.results if dependency.id not in own),
-            calls=answered.calls,
-            notes=(*answered.notes, *((note,) if note else ()), *unseen),
+            calls=(*used.calls, *answered.calls),
+            notes=(*used.notes, *answered.notes, *((note,) if note else ()), *unseen),
             substituted=answered.quality == "fallback",
+            used=used,
         )
 
     return work

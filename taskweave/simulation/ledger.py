@@ -21,6 +21,7 @@ from taskweave.pool.pool import Pool, week_digest
 from taskweave.pool.tables import Row
 from taskweave.records import BY_CODE_SAID, Json
 from taskweave.simulation.tally import Counts, Key, One, Tally
+from taskweave.simulation.tooling import Tooling
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
 _ENDING = frozenset({"finish", "done", "close", "spilled", "blocked", "pause", "rework", "escalate", "complete"})
@@ -82,6 +83,7 @@ class Ledger:
         self._booked: list[tuple[tuple[Promise, ...], Callable[..., Iterable[Row]]]] = []
         self._searchers: list[Promise] = []
         self.sealed: Promise | None = None
+        self.tooling: Tooling | None = None
 
     def book(self, make: Callable[..., Iterable[Row]], *needs: Promise) -> None:
         """Write the rows that `make` gives for the values of `needs`, at the next seal."""
@@ -124,18 +126,22 @@ class Ledger:
         before = self.sealed
         needs = list(dict.fromkeys([*([before] if before else []), *(need for needs, _ in booked for need in needs), *searchers]))
         position = {need: place for place, need in enumerate(needs)}
-        journal, pool, tally, standing = self._journal, self._pool, self._tally, self._standing
+        journal, pool, tally, standing, tooling = self._journal, self._pool, self._tally, self._standing, self.tooling
+        conflict = self._event_row("conflict", "", "", "", "")[1]
 
         async def work(_: WorkContext, *values: Any) -> Sealed:
             last: Sealed | None = values[0] if before else None
             number = last.events if last else 0
             rows: list[Row] = []
             for wanted, make in booked:
-                for table, row in make(*(values[position[need]] for need in wanted)):
-                    if table == "events":
-                        number += 1
-                        row["seq"] = number
-                    rows.append((table, row))
+                rows += make(*(values[position[need]] for need in wanted))
+            if tooling is not None:
+                told = tooling.land(week, rows)
+                rows += [("events", {**conflict, "actor": agent, "subject": call, "object": what}) for call, agent, what in told]
+            for table, row in rows:
+                if table == "events":
+                    number += 1
+                    row["seq"] = number
             asked, fallbacks = standing.answered(tally.take(answered))
             standing.wrote(rows)
             digest = week_digest(last.digest if last else "", [row for row in rows if row[0] != "calls"])

@@ -18,9 +18,10 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import Json, Origin, Request, step_of
+from taskweave.records import DependencyQuery, Json, Origin, Request, step_of
 from taskweave.runs.config import Part
 from taskweave.simulation.tally import Tally
+from taskweave.simulation.tooling import Tooling
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
@@ -60,12 +61,17 @@ class Setting:
     style: Style | None = None  # None: each step is one question, with its own prompt
     routes: Routes | None = None
     without: frozenset[Part] = frozenset()
+    tooling: Tooling | None = None  # None: agents use no tools
     tally: Tally = field(default_factory=Tally, repr=False)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
 
     def has(self, part: Part) -> bool:
         """Whether this part of the loop is taken; each is asked for in the one place that leaves it out."""
         return part not in self.without
+
+    def uses_tools(self, agent: str, need: DependencyQuery) -> bool:
+        """Whether a tool is to be looked for by this agent, who has some."""
+        return self.tooling is not None and "tools" in need.sources and bool(self.tooling.of(self.population.agent(agent).role))
 
     def organization(self) -> Json:
         """The `organization` input of prompts."""
@@ -138,6 +144,7 @@ class Setting:
                     "activities": list(role.activities),
                     "artifacts": list(role.artifacts),
                     "subjects": list(role.subjects),
+                    **({"tools": [tool.name for tool in self.tooling.of(title)]} if self.tooling is not None else {}),
                 }
             )
         kept: Kept = self._cache[key]

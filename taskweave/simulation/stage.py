@@ -99,7 +99,7 @@ class Stage:
             self.setting.tally.settle(site, of(value).quality)
             return value
 
-        sealed = self.ledger.sealed if reads else None
+        sealed = self.ledger.sealed or self.engine.given(None) if reads else None  # before the first seal: nothing is there to be read
         promise = self.engine.launch(site, run, flat, due=due or (self.week.index, -1000), draw=self.setting.draw, reads=sealed)
         if sealed is not None:
             self.ledger.searching(promise)

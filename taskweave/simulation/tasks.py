@@ -278,7 +278,7 @@ class Tasks:
             work,
             {"breakdown": task.breakdown, "plans": task.plans, "upstream": needs},
             due=(work_calendar.week_of_day(last_day).index, -subtask.height),
-            reads=searching,
+            reads=searching or stage.setting.uses_tools(subtask.agent, step.need),
             case=task.id,
         )
 
@@ -353,9 +353,8 @@ class Tasks:
         self._finished.setdefault(task.owner, []).append((task, task.merged))
 
     def _book_result(self, task: OpenTask, promise: Promise, *, subtask: str | None, finished: str) -> None:
-        owner = task.owner
         assert task.spec is not None
-        goals, cause, state = list(task.spec.goals), task.cause, task.state
+        owner, goals, cause, state = task.owner, list(task.spec.goals), task.cause, task.state
 
         def make(deliverable: Deliverable) -> list[Row]:
             uses = list(deliverable.uses)
@@ -378,6 +377,7 @@ class Tasks:
                     },
                 ),
                 *(("uses", {"result": deliverable.id, "used": use.used, "kind": use.kind, "how": use.how}) for use in uses),
+                *(("tool_calls", {**call, "result": deliverable.id}) for call in deliverable.used.rows),
                 (
                     "provenance",
                     {

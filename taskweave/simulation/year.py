@@ -38,6 +38,7 @@ from taskweave.simulation.setting import Setting, Style
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
+from taskweave.simulation.tooling import Tooling
 from taskweave.simulation.units import ordinal
 
 if TYPE_CHECKING:
@@ -322,8 +323,11 @@ async def simulate(
             budget=budget,
         )
         setting.tally.halt = engine.halt
+        if setting.tooling is not None:
+            closing.callback(setting.tooling.world.close)
         clock = Clock()
         ledger = Ledger(engine, journal, pool, calendar, setting.tally, lambda: int(clock.env.now))
+        ledger.tooling = setting.tooling
         stage = Stage(
             engine=engine,
             clock=clock,
@@ -371,6 +375,7 @@ def _settings(folder: RunFolder, org: Organization, population: Population, cale
         tally=Tally(config.max_fallback),
         style=_style(config.style),
         without=frozenset(config.without),
+        tooling=Tooling.begin(org, population, folder.path / "artifacts"),
     )
     return [
         replace(

@@ -56,3 +56,13 @@ def test_every_built_in_organization_is_valid_and_can_be_shown(name: str) -> Non
 
 def test_the_schema_is_one() -> None:
     assert json.loads(type_in("schema").stdout)["properties"]["roles"]
+
+
+@pytest.mark.parametrize(("given", "written"), [("on", "on"), ("yes", "on"), ("off", "off"), ("", "off")])
+def test_the_switch_of_the_tools_is_read_as_it_is_written_and_shown(tmp_path: Path, given: str, written: str) -> None:
+    file = tmp_path / "tools.yaml"
+    file.write_text("roles: {Boss: {tools: [wiki]}}\n" + (f"tools: {given}\n" if given else ""), encoding="utf-8")
+    shown = type_in("show", file, "--resolved").stdout
+    assert f"\ntools: {written}  # {'given' if given else 'inferred'}\n" in shown
+    file.write_text("roles: {Boss: {}}\ntools: perhaps\n", encoding="utf-8")
+    assert "neither 'on' nor 'off'" in refused("validate", file)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from json import JSONEncoder
 from typing import Literal
 
-from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, small, tasks
+from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, small, tasks, tooling
 from taskweave.backbones.scripted.beside import Beside
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.wording import listed
@@ -33,6 +33,8 @@ STEPS: Mapping[str, Answerer] = {
     "roll_up": closing.roll_up,
     "respond": tasks.respond,
 }
+
+TOOL = "execute_tool"  # no step: a question before one
 
 # What each step reads; a request may hold more.
 INPUTS: Mapping[str, frozenset[str]] = {
@@ -77,14 +79,16 @@ class Scripted:
     def _written(self, prompt: str, inputs: Mapping[str, Json], seed: int) -> Json:
         if prompt in STEPS and inputs.keys() >= INPUTS[prompt]:
             return STEPS[prompt](inputs, Dice.of(seed, inputs))
+        if prompt == TOOL and inputs.keys() >= tooling.INPUTS:
+            return tooling.choose(inputs, Dice.of(seed, inputs))
         needed = small.INPUTS.get(prompt, frozenset())
         whole_only = INPUTS.get(prompt, frozenset()) - needed
         if needed and inputs.keys() >= needed and not inputs.keys() & whole_only:  # a part of the step, asked by itself
             return small.QUESTIONS[prompt](inputs, Dice.of(seed, inputs))
-        known = {*STEPS, *small.QUESTIONS}
+        known = {*STEPS, *small.QUESTIONS, TOOL}
         if prompt not in known:
             raise BadInput(f"prompt {prompt!r}: the scripted backbone answers only {sorted(known)}; give Scripted a stub for it")
-        missing = sorted(INPUTS.get(prompt, needed) - inputs.keys())
+        missing = sorted((tooling.INPUTS if prompt == TOOL else INPUTS.get(prompt, needed)) - inputs.keys())
         raise BadInput(f"prompt {prompt!r}: the scripted backbone misses the inputs {missing}; it was given {sorted(inputs)}")
 
     async def complete(self, request: Request) -> Completion:

@@ -34,11 +34,13 @@ _STAGE = {
 
 SEARCHING = 0.25  # of the subtasks that build on another one look into the pool as well
 MEASURING = 0.15  # of all look at the readings
+USING_TOOLS = 0.5  # of those whose role has tools
 
 
 def decompose(inputs: Inputs, dice: Dice) -> Json:
     task, asked, draws = inputs["task"], list(inputs["subtasks"]), dice.draws
     roles = {str(raw["role"]): known.role(raw) for raw in inputs["roles"]}
+    tools = {str(raw["role"]): raw.get("tools") for raw in inputs["roles"]}
     allowed = known.listed(inputs["activities"])
     draft = Draft(dice.words, {})
     subject, lead = _lead(task, list(roles.values()))
@@ -95,6 +97,7 @@ def decompose(inputs: Inputs, dice: Dice) -> Json:
         # What goes on from a colleague's piece seldom needs the archive too.
         sources = ["pool"] if draws.random() < SEARCHING or not after else []
         sources += ["environment"] if draws.random() < MEASURING else []
+        sources += ["tools"] if tools.get(name) and draws.random() < USING_TOOLS else []
         subtasks.append(
             {
                 "goal": tidy(goal),

@@ -1,0 +1,75 @@
+"""The ticket system: who has to do what, and what was noted.  Entry points: `ticket_open`, `ticket_update`, `ticket_list`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Literal
+
+from taskweave.records import Json
+from taskweave.tools.tool import Line, MaybeLine, Prose, ToolRefused, tool
+from taskweave.tools.world import Hand
+
+SCHEMA = """
+CREATE TABLE tickets (
+    id TEXT PRIMARY KEY, title TEXT, text TEXT, status TEXT, priority TEXT, reporter TEXT, assignee TEXT, opened TEXT, changed TEXT,
+    revision INTEGER
+);
+CREATE TABLE ticket_notes (ticket TEXT, revision INTEGER, author TEXT, at TEXT, status TEXT, text TEXT, PRIMARY KEY (ticket, revision));
+"""
+MOST_LISTED = 50
+_LISTED = ("id", "title", "status", "priority", "assignee", "changed")
+
+
+@tool(writes=True)
+def ticket_open(hand: Hand, title: Line, text: Prose, assignee: MaybeLine, priority: Literal["low", "normal", "high"]) -> Json:
+    """Open a ticket; `assignee` is a colleague's name, role or id, or "" for nobody yet."""
+    number = f"T-{hand.number()}"
+    to = hand.person(assignee).id if assignee else ""
+    hand.rows(
+        "INSERT INTO tickets VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, 1)",
+        *(number, title, text, priority, hand.me.id, to, hand.moment, hand.moment),
+    )
+    hand.touch("ticket", number)
+    return {"id": number, "status": "open", "assignee": to}
+
+
+@tool(writes=True)
+def ticket_update(hand: Hand, id: Line, status: Literal["open", "in progress", "done", "rejected"], note: Prose) -> Json:
+    """Change a ticket's status and leave a note on it."""
+    found = hand.rows("SELECT revision FROM tickets WHERE id = ?", id)
+    if not found:
+        raise ToolRefused(f"there is no ticket {id!r}; ticket_list gives their ids")
+    revision = found[0][0]
+    hand.based_on("ticket", id, revision)
+    hand.rows("UPDATE tickets SET status = ?, changed = ?, revision = ? WHERE id = ?", status, hand.moment, revision + 1, id)
+    hand.rows("INSERT INTO ticket_notes VALUES (?, ?, ?, ?, ?, ?)", id, revision + 1, hand.me.name, hand.moment, status, note)
+    hand.touch("ticket", id)
+    return {"id": id, "status": status}
+
+
+@tool()
+def ticket_list(hand: Hand, status: Literal["open", "in progress", "done", "rejected", "any"], mine: bool) -> Json:
+    """List tickets, the last changed first: of one status or any, assigned to you (`mine`) or to anybody."""
+    found = hand.rows(
+        f"SELECT {', '.join(_LISTED)} FROM tickets WHERE (? = 'any' OR status = ?) AND (? = 0 OR assignee = ?) "
+        "ORDER BY changed DESC, id LIMIT ?",
+        *(status, status, int(mine), hand.me.id, MOST_LISTED),
+    )
+    return {"tickets": [dict(zip(_LISTED, row, strict=True)) for row in found]}
+
+
+def render(db: sqlite3.Connection, name: str) -> Iterator[tuple[str, bytes]]:
+    """The ticket, with its notes, as a file."""
+    query = "SELECT title, text, status, priority, reporter, assignee, opened FROM tickets WHERE id = ?"
+    for title, text, status, priority, reporter, assignee, opened in db.execute(query, (name,)):
+        lines = [
+            f"# {name}: {title}",
+            "",
+            f"{status}, {priority}; opened by {reporter} {opened}; assigned to {assignee or 'nobody'}",
+            "",
+            text,
+        ]
+        notes = db.execute("SELECT author, at, status, text FROM ticket_notes WHERE ticket = ? ORDER BY revision", (name,))
+        lines += [f"\n## {at}, {author}: {now}\n\n{note}" for author, at, now, note in notes]
+        yield f"tickets/{name}.md", ("\n".join(lines) + "\n").encode()

@@ -1,0 +1,58 @@
+"""The company's wiki: pages with all their revisions, each a Markdown file.  Entry points: `wiki_write`, `wiki_read`, `wiki_list`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from taskweave.records import Json
+from taskweave.tools.files import file_name
+from taskweave.tools.tool import Line, Prose, ToolRefused, tool
+from taskweave.tools.world import Hand
+
+SCHEMA = """
+CREATE TABLE pages (title TEXT PRIMARY KEY COLLATE NOCASE, revision INTEGER, text TEXT, author TEXT, changed TEXT);
+CREATE TABLE page_revisions (
+    title TEXT COLLATE NOCASE, revision INTEGER, text TEXT, author TEXT, changed TEXT, PRIMARY KEY (title, revision)
+);
+"""
+MOST_LISTED = 100
+
+
+@tool(writes=True)
+def wiki_write(hand: Hand, title: Line, text: Prose) -> Json:
+    """Write a page of the company wiki, in Markdown; a page of that title gets a new revision."""
+    file_name(title, ".md")
+    found = hand.rows("SELECT title, revision FROM pages WHERE title = ?", title)
+    name, before = found[0] if found else (title, 0)
+    hand.based_on("wiki page", name, before)
+    for table in ("pages", "page_revisions"):
+        hand.rows(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)", name, before + 1, text, hand.me.name, hand.moment)
+    hand.touch("wiki", name)
+    return {"title": name, "revision": before + 1}
+
+
+@tool()
+def wiki_read(hand: Hand, title: Line) -> Json:
+    """Read a page of the company wiki."""
+    found = hand.rows("SELECT title, revision, text, author, changed FROM pages WHERE title = ?", title)
+    if not found:
+        known = [name for (name,) in hand.rows("SELECT title FROM pages ORDER BY changed DESC, title LIMIT 8")]
+        raise ToolRefused(
+            f"the wiki has no page {title!r}; " + (f"among its pages: {', '.join(known)}" if known else "it has no pages yet")
+        )
+    return dict(zip(("title", "revision", "text", "author", "changed"), found[0], strict=True))
+
+
+@tool()
+def wiki_list(hand: Hand) -> Json:
+    """List the pages of the company wiki, the last changed first."""
+    pages = hand.rows("SELECT title, author, changed FROM pages ORDER BY changed DESC, title LIMIT ?", MOST_LISTED)
+    return {"pages": [dict(zip(("title", "author", "changed"), page, strict=True)) for page in pages]}
+
+
+def render(db: sqlite3.Connection, name: str) -> Iterator[tuple[str, bytes]]:
+    """The page as a file."""
+    for title, revision, text, author, changed in db.execute("SELECT * FROM pages WHERE title = ?", (name,)):
+        page = f"# {title}\n\n{text}\n\n---\nRevision {revision}, {author}, {changed}\n"
+        yield f"wiki/{file_name(title, '.md')}", page.encode()
