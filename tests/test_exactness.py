@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ from taskweave.api import Run
 from taskweave.backbones.scripted import Scripted
 from taskweave.cli.closing_words import after
 from taskweave.cli.running import stopped
+from taskweave.engine.engine import Engine
+from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, Divergence, Refused
 from taskweave.pool.tables import TABLES
@@ -128,6 +131,7 @@ def test_a_journal_without_some_decompositions_gives_the_same_trace(tmp_path: Pa
         sites = [site for (site,) in db.execute("SELECT DISTINCT site FROM outcomes WHERE site LIKE '%:decompose' ORDER BY site")]
         for site in random.Random(1).sample(sites, len(sites) // 2):
             db.execute("DELETE FROM outcomes WHERE site = ?", (site,))
+        db.execute("DELETE FROM weeks")  # of a closed week nothing is asked again
     db.close()
     assert run.resume().digest() == undisturbed.digest()
 
@@ -177,23 +181,52 @@ def test_a_closed_week_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, 
             ask()
 
 
-def test_a_run_that_is_stopped_while_it_re_executes_keeps_its_tables(tmp_path: Path) -> None:
-    class Breaks(Scripted):
+def test_a_run_that_is_stopped_while_it_re_executes_keeps_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = simulated(tmp_path / "run", "tiny", until="week:3")
+    digest = run.digest()
+    engines: list[Engine] = []
+    make, close = Engine.__init__, Journal.close_week
+
+    def made(self: Engine, **given: Any) -> None:
+        make(self, **given)
+        engines.append(self)
+
+    def closes(self: Journal, week: int, week_digest: str, facts: dict[str, Any]) -> None:
+        close(self, week, week_digest, facts)
+        engines[-1].halt("stopped", "no more")
+
+    monkeypatch.setattr(Engine, "__init__", made)
+    monkeypatch.setattr(Journal, "close_week", closes)
+    outcome = driving.drive(run.folder, Scripted())
+    assert (outcome.stop, outcome.week, outcome.executed) == ("stopped", 3, 1)
+    assert after(run.folder, outcome)["closing"]
+    assert outcome.digest == run.status().week_digest
+    assert stopped(run.folder, outcome).startswith("stopped after week 3, of which 1 had been re-executed: no more. Continue with: ")
+    assert Run.open(run.path).digest() == digest
+    run.folder.run_db_path.unlink()
+    assert after(run.folder, driving.drive(run.folder, Scripted()))["closing"] is None, "one week of three is no year to tell of"
+
+
+def test_nothing_is_asked_again_within_weeks_that_are_closed(tmp_path: Path) -> None:
+    class Asked(Scripted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.sites: list[int] = []
+
         async def complete(self, request: Request) -> Completion:
-            raise Refused("no key")
+            self.sites.append(request.seed)
+            return await super().complete(request)
 
     run = simulated(tmp_path / "run", "tiny", until="week:3")
     digest = run.digest()
     with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
-        db.execute("DELETE FROM outcomes WHERE site LIKE '%W02%:merge'")
-    outcome = driving.drive(run.folder, Breaks())
-    assert (outcome.stop, outcome.week, outcome.executed) == ("refused", 3, 1)
-    assert after(run.folder, outcome)["closing"]
-    assert outcome.digest == run.status().week_digest
-    assert stopped(run.folder, outcome).startswith("refused after week 3, of which 1 had been re-executed: no key. Continue with: ")
+        (site,) = db.execute("SELECT site FROM outcomes WHERE site LIKE '%/W02@%/s1:execute' ORDER BY site").fetchone()
+        db.execute("DELETE FROM outcomes WHERE site = ?", (site,))
+    asked = Asked()
+    with pytest.raises(Divergence, match=rf"week 2 is closed, and the journal holds no answer to what is asked at {site}"):
+        driving.resume(run.folder, backbone=asked, until="week:4")
+    assert asked.sites == []
     assert Run.open(run.path).digest() == digest
-    run.folder.run_db_path.unlink()
-    assert after(run.folder, driving.drive(run.folder, Breaks()))["closing"] is None, "one week of three is no year to tell of"
 
 
 def test_a_stop_after_everything_was_re_executed_tells_the_weeks_that_are_closed(tmp_path: Path) -> None:

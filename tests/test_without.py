@@ -201,6 +201,7 @@ def test_half_of_the_answers_lost_a_run_without_all_parts_is_what_it_was(tmp_pat
     assert run.digest() == left["all"].run.digest()
     with contextlib.closing(sqlite3.connect(run.folder.journal_path)) as db, db:
         assert db.execute("DELETE FROM outcomes WHERE rowid % 2").rowcount > 50
+        db.execute("DELETE FROM weeks")  # of a closed week nothing is asked again
     assert run.resume().digest() == left["all"].run.digest()
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from taskweave.engine.budget import Bound, Budget
 from taskweave.engine.clock import Clock
 from taskweave.engine.gateway import Gateway, Pacing, completed, storable
-from taskweave.engine.journal import Ended, Journal, Landed, Outcome
+from taskweave.engine.journal import Ended, Journal, Landed, Outcome, diverged
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
 from taskweave.engine.stats import EngineStats, Pace, Tokens
 from taskweave.engine.store import damaged
@@ -70,7 +70,8 @@ class Engine:
         self.cause = ""
         self.bound: Bound | None = None
         self._observe, self._was_interrupted, self._witness = observe, interrupted, witness
-        self._unanswered: list[str] | None = [] if backbone is None else None
+        self._held: list[tuple[Ask, Due]] = []  # what may not be sent: without a backbone, or within weeks that are closed
+        self._sends = backbone is not None
         self._gateway = Gateway(
             journal=journal,
             backbone=backbone,
@@ -250,11 +251,18 @@ class Engine:
             self._turn()
             if not self._open if promise is None else promise._resolved:
                 return
-            if self._unanswered and self._gateway.idle and not self._ready:
-                self.halt("unanswered", f"the journal holds no answer to what is asked at {self._unanswered[0]}")
-            elif self.stop is None and self._gateway.idle and not self._ready:
-                raise EngineFault(self._deadlock("the end of the run" if promise is None else repr(promise.site)))
+            if self.stop is None and self._gateway.idle and not self._ready:
+                self._stuck("the end of the run" if promise is None else repr(promise.site))
             await self._stirred()
+
+    def _stuck(self, what: str) -> None:
+        """Nothing will bring `what` about: something is not journaled and must not be asked for, or a need was never launched."""
+        if not self._held:
+            raise EngineFault(self._deadlock(what))
+        said = f"the journal holds no answer to what is asked at {self._held[0][0].site}"
+        if self._sends:
+            raise diverged(self.journal.path, f"week {self.journal.repeating} is closed, and {said}")
+        self.halt("unanswered", said)
 
     async def _stirred(self) -> None:
         if self._awake.is_set():
@@ -301,6 +309,10 @@ class Engine:
                 self._stir()
                 break
         self.journal.accept()
+        if self._held and self._sends and not self.journal.repeating:
+            for ask, due in self._held:
+                self._gateway.submit(ask, due)
+            self._held = []
         self._gateway.pump()
 
     def _commit(self) -> None:
@@ -351,8 +363,8 @@ class Engine:
                 ask.work = work
                 if self._witness is not None:
                     self._witness.asked(ask)
-                if ask.answer is None and self._unanswered is not None:
-                    self._unanswered.append(ask.site)
+                if ask.answer is None and (not self._sends or self.journal.repeating):
+                    self._held.append((ask, work.due))
                 elif ask.answer is None:
                     self._gateway.submit(ask, work.due)
                 else:

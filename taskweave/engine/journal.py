@@ -99,6 +99,7 @@ class Journal:
             )
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
             self.weeks = self._count("SELECT count(*) FROM weeks")
+            self._to_repeat = self.weeks
             self._attempt = self._count("SELECT coalesce(max(id), 0) FROM attempts")
             self._earlier = self._count("SELECT EXISTS (SELECT 1 FROM outcomes)")
             self._offers = self._count("SELECT EXISTS (SELECT 1 FROM offered)")
@@ -258,11 +259,8 @@ class Journal:
             row = self._db.execute("SELECT digest FROM weeks WHERE week = ?", (week,)).fetchone()
         if row is not None:
             if row[0] != digest:
-                raise Divergence(
-                    f"{self.path}: week {week} was closed with digest {row[0][:12]} and re-executed to {digest[:12]}: "
-                    "the code, an input or the journal has changed since; nothing was overwritten. "
-                    "Resume with what the run was made with, or start a new run"
-                )
+                raise diverged(self.path, f"week {week} was closed with digest {row[0][:12]} and re-executed to {digest[:12]}")
+            self._to_repeat = min(self._to_repeat, self.weeks - week)
             return
         self.accept()
         with self._transaction():
@@ -271,6 +269,11 @@ class Journal:
             self._outer.__exit__(None, None, None)
             self.saves += 1
         self.weeks += 1
+
+    @property
+    def repeating(self) -> int | None:
+        """The week that is re-executed, of those that were closed before, here or in the run that this is a fork of; None after them."""
+        return self.weeks - self._to_repeat + 1 if self._to_repeat else None
 
     def last_week(self) -> tuple[int, str | None]:
         """The last closed week and its digest; 0 and None before the first."""
@@ -389,6 +392,14 @@ class Journal:
         """After what has been rolled back: texts that are not there will be written again."""
         self._last_text = self._count("SELECT coalesce(max(id), 0) FROM texts")
         self._texts = {mark: number for mark, number in self._texts.items() if number <= self._last_text}
+
+
+def diverged(path: Path, how: str) -> Divergence:
+    """What stops a run that no longer follows from its journal."""
+    return Divergence(
+        f"{path}: {how}: the code, an input or the journal has changed since; nothing was overwritten. "
+        "Resume with what the run was made with, or start a new run"
+    )
 
 
 def _request_row(ask: Ask, number_of: Callable[[str, str], int]) -> tuple[str | int | None, ...]:
