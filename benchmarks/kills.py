@@ -7,6 +7,7 @@ journal holds and `status` counts as lost.  Each process is a `taskweave` of its
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -17,12 +18,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.answering import Answering, Handler
 
+EARLY, STARTING = 0.3, 2.0  # the share of kills that come within so many seconds of a start
 FAULTS = ("429", "503", "drop", "late drop")
 
 
@@ -31,7 +34,7 @@ class Failing(Answering):
 
     def __init__(self, share: float, latency: float, seed: int) -> None:
         super().__init__(FailingHandler)
-        self.completed = 0
+        self.made_of: Counter[bytes] = Counter()
         self.faults = dict.fromkeys(FAULTS, 0)
         self.received = 0
         self._share, self._latency, self._draw, self._counting = share, latency, random.Random(seed), threading.Lock()
@@ -46,9 +49,10 @@ class Failing(Answering):
         time.sleep(self._latency)
         return found
 
-    def made(self) -> None:
+    def made(self, request: bytes) -> None:
+        """An answer to it was made, whoever gets it."""
         with self._counting:
-            self.completed += 1
+            self.made_of[hashlib.sha256(request).digest()] += 1
 
 
 class FailingHandler(Handler):
@@ -68,7 +72,7 @@ class FailingHandler(Handler):
             self.close_connection = True
             return
         answer = self.answering.completion(body)
-        self.answering.made()
+        self.answering.made(raw)
         if fault == "late drop":
             self.close_connection = True
             return
@@ -85,6 +89,7 @@ class Found(NamedTuple):
     same: bool
     sent_again: int
     completed: int
+    distinct: int
     keys: int
     lost: int
     received: int
@@ -104,11 +109,12 @@ def measure(org: str, until: str, *, kills: int, share: float, latency: float, s
         for done in range(kills):
             words: list[object] = ["resume", run] if (run / "config.json").exists() else ["run", org, "--out", run, "--until", until]
             process = _process(*words, *(_told(failing, limit) if words[0] == "run" else ()))
-            # So that the kills are spread over the run, each at a moment of its own.
+            # Spread over the run, each at a moment of its own: while answers come, or while it starts and re-executes what it has.
             goal = keys * (done + draw.random()) / (kills + 1)
-            while process.poll() is None and len(_answered(run)) < goal:
+            starting = done and draw.random() < EARLY
+            while not starting and process.poll() is None and len(_answered(run)) < goal:
                 time.sleep(0.005)
-            time.sleep(draw.random() * 0.05)
+            time.sleep(draw.random() * (STARTING if starting else 0.05))
             if process.poll() is not None:
                 raise RuntimeError(f"the run ended before kill {done + 1} (exit {process.returncode})")
             process.send_signal(signal.SIGKILL)
@@ -129,7 +135,8 @@ def measure(org: str, until: str, *, kills: int, share: float, latency: float, s
             kills=kills,
             same=digests[0] == digests[1],
             sent_again=again,
-            completed=failing.completed,
+            completed=failing.made_of.total(),
+            distinct=len(failing.made_of),
             keys=len(_answered(run)),
             lost=status["lost"],
             received=failing.received,
@@ -140,13 +147,14 @@ def measure(org: str, until: str, *, kills: int, share: float, latency: float, s
 
 def say(found: Found) -> list[str]:
     """The figures, a line each."""
-    unseen = found.attempts - found.received
+    twice, unseen = found.completed - found.distinct, found.attempts - found.received
+    dropped = found.faults["drop"]
     return [
         f"{found.kills} kills: the digest is {'that of the undisturbed run' if found.same else 'ANOTHER than the undisturbed run has'}",
-        f"answered requests that were sent again: {found.sent_again:,} of {found.keys:,}",
-        f"answers that the server completed: {found.completed:,}; journaled: {found.keys:,}; lost, as status counts: {found.lost:,}",
-        f"  {found.keys:,} + {found.lost:,} - {found.completed:,} = {found.keys + found.lost - found.completed:,} were lost before the "
-        f"server had made an answer; of {found.attempts:,} attempts {unseen:,} never reached it",
+        f"requests sent again after their answer was journaled: {found.sent_again:,} of {found.keys:,}",
+        f"answers that the server made: {found.completed:,} = {found.keys:,} journaled + {twice:,} made and lost on their way",
+        f"lost, as status counts: {found.lost:,} = {twice:,} + {dropped:,} dropped before an answer + {unseen:,} that never reached the "
+        f"server + {found.lost - twice - dropped - unseen:,} under way at a kill",
         f"faults: {', '.join(f'{count} {name}' for name, count in found.faults.items())}",
     ]
 
@@ -172,7 +180,7 @@ def main(words: list[str] | None = None) -> int:
     )
     for line in say(found):
         print(line)
-    return 0 if found.same and not found.sent_again and found.keys <= found.completed <= found.keys + found.lost else 1
+    return 0 if found.same and not found.sent_again and found.keys == found.distinct and found.completed <= found.keys + found.lost else 1
 
 
 def _told(server: Answering, limit: int) -> list[object]:
