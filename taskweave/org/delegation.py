@@ -32,6 +32,10 @@ class Delegation:
     def __init__(self, org: Organization, population: Population) -> None:
         self._org = org
         self._agents = {agent.id: agent for agent in population}
+        titled: defaultdict[str, list[str]] = defaultdict(list)
+        for agent in population:
+            titled[agent.role].append(agent.id)
+        self._titled = {title: tuple(agents) for title, agents in titled.items()}
         below: defaultdict[str | None, list[str]] = defaultdict(list)
         for agent in population:
             below[agent.head].append(agent.id)
@@ -89,9 +93,13 @@ class Delegation:
         """How many owners reach this agent by a cross edge."""
         return self._links[agent]
 
+    def unit_of(self, agent: str) -> str:
+        """The owner of the weeks in which the agent works: itself where it has such, else its head."""
+        return self._unit_of(self._agents[agent])
+
     def linked(self, link: CrossLink) -> tuple[str, ...]:
         """The owners of the units that a link lets give work to its target: those in which its source works, or which it leads."""
-        return tuple(dict.fromkeys(self._unit_of(self._agents[source]) for source in self._org.agent_ids(link.source)))
+        return tuple(dict.fromkeys(self._unit_of(self._agents[source]) for source in self._titled.get(link.source, ())))
 
     # ------------------------------------------------------------ planning
     def levels(self, agent: str) -> tuple[Level, ...]:
@@ -168,7 +176,7 @@ class Delegation:
                 edges[agent.id, agent.id] = "self"
         for link in self._org.cross_links:
             for unit in self.linked(link):
-                for target in self._org.agent_ids(link.target):
+                for target in self._titled.get(link.target, ()):
                     if unit != target:
                         edges.setdefault((unit, target), "cross")
         return edges

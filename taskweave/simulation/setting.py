@@ -18,7 +18,7 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import Json, Origin, Request, step_of
+from taskweave.records import Json, Origin, Priority, Request, step_of
 from taskweave.runs.config import Part
 from taskweave.simulation.tally import Tally
 
@@ -60,6 +60,7 @@ class Setting:
     style: Style | None = None  # None: each step is one question, with its own prompt
     routes: Routes | None = None
     without: frozenset[Part] = frozenset()
+    priorities: Mapping[str, Priority] = field(default_factory=dict)  # of goals, as incidents have changed them
     tally: Tally = field(default_factory=Tally, repr=False)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
 
@@ -79,7 +80,7 @@ class Setting:
                     "goals": [
                         {
                             "name": name,
-                            "text": goal.text,
+                            "text": self._goal_text(name),
                             "kpi": goal.kpi,
                             "target": goal.target,
                             "by": goal.by.isoformat() if goal.by else None,
@@ -97,7 +98,12 @@ class Setting:
 
     def goals(self) -> Json:
         """Names and texts of the goals, as offered for choice."""
-        return [{"name": name, "text": goal.text} for name, goal in self.org.goals.items()]
+        return [{"name": name, "text": self._goal_text(name)} for name in self.org.goals]
+
+    def _goal_text(self, name: str) -> str:
+        """The goal's text, with the priority that an incident gave it."""
+        text, priority = self.org.goals[name].text, self.priorities.get(name)
+        return text if priority is None else f"{text} [priority: {priority}]"
 
     def roles(self, prompt: str, titles: Sequence[str]) -> Json:
         """The `roles` input of a prompt, within its budget: what each title is responsible for and produces.
