@@ -104,6 +104,7 @@ def estimate(
     prompts: Sequence[Path] = (),
     assign: Literal["match", "model"] = "match",
     incidents: Sequence[Path] = (),
+    rate: str | None = None,
     style: StyleName | None = None,
     routing: Path | None = None,
     without: str | Sequence[str] = (),
@@ -137,7 +138,7 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         folder, writing = driving.begin(
             org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
-            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=asked_in, without=parts, look=False,
+            assign=assign, incidents=incidents, rate=rate, limit=16, patience=600.0, tags={}, style=asked_in, without=parts, look=False,
         )  # fmt: skip
         population = folder.population()
         outcome = driving.drive(folder, writing)

@@ -128,6 +128,12 @@ def _departure(reader: Reader, node: Node, affected: tuple[str, ...] | None) -> 
     who = reader.who
     meant = [who.population.agent(agent) for agent in target.agents(who, _struck(reader, affected))]
     free = [agent for agent in meant if not who.plans(agent)]
+    if _loose(fields):  # whoever fits: as many as may leave, and if only heads fit, others
+        if not free and any(not who.plans(agent) for agent in who.population):
+            target = Target(kind="role", names=tuple(who.org.roles))
+        elif not free:
+            reader.wrong(node, "nobody can leave: everybody here leads others, or plans for itself")
+        return Departure(target=target, count=count)
     if not free:
         head = meant[0].role if meant else "nobody"
         reader.wrong(node, f"{head} cannot leave: who leads others, or plans for itself, stays. Name somebody who does not")
@@ -149,6 +155,8 @@ def _hire(reader: Reader, node: Node, affected: tuple[str, ...] | None) -> Effec
         return None
     who = reader.who
     agents = [who.population.agent(agent) for agent in target.agents(who, _struck(reader, affected))]
+    if _loose(fields):  # whoever fits first, and if only heads fit, anybody
+        agents += who.population.agents
     roles = [agent.role for agent in agents if who.executes(agent) and not who.plans(agent)]
     if not roles:
         reader.wrong(node, "nobody of those named only works on tasks: heads are not hired. Name another role")
@@ -171,11 +179,16 @@ def _workload(reader: Reader, node: Node, affected: tuple[str, ...] | None) -> E
         return None
     who = reader.who
     if not any(who.executes(who.population.agent(agent)) for agent in target.agents(who, _struck(reader, affected))):
-        if target.kind is None or "match" in fields or "activity" in fields:
+        if _loose(fields):
             target = Target(kind="role", names=tuple(who.org.roles))  # heads are meant who have no time: somebody of the organization
         else:
             reader.wrong(node, f"nobody of those named has time for tasks, so nobody could do {title[:SHOWN]!r}. Name another role")
     return Workload(target=target, title=title, hours=hours, due=due, priority=priority, goals=goals)
+
+
+def _loose(fields: Fields) -> bool:
+    """Whether nobody is named: who is meant follows from an activity, from words, or from whom the incident affects."""
+    return not any(kind in fields for kind in KINDS)
 
 
 def _goals(reader: Reader, fields: Fields) -> tuple[str, ...]:
