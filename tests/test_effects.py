@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from taskweave.api import Run
+from taskweave.driving import Organization
+from taskweave.errors import IncidentInvalid
+from taskweave.estimating import estimate
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.delegation import Delegation
 from taskweave.org.population import Population
@@ -197,6 +200,44 @@ def test_what_only_those_who_left_could_do_is_dropped_with_a_record(tmp_path: Pa
     assert {task["status"] for task in composites(run) if "/W02@" in task["id"]} <= {"done", "dropped"}
 
 
+TWO_HEADS = """
+name: Two
+domain: D
+roles:
+  Boss: {}
+  Foreman: {reports_to: Boss, count: 2, leads: Craft}
+  Smith: {reports_to: Foreman, count: 4, hours: 3-6}
+cadence: {year: 1, quarter: 1, month: 2, week: 2}
+workload: {variation: 0}
+"""
+
+
+def test_a_head_leaves_only_where_another_of_its_title_stays_who_takes_over(tmp_path: Path) -> None:
+    leaves = happens("2026-01-14", effects=[{"departure": {"agent": "foreman-1"}}])
+    run = simulated(tmp_path / "run", TWO_HEADS, incidents=[leaves], until="week:8")
+    assert [(event["actor"], event["subject"]) for event in events(run, "succession")] == [("foreman-2", "foreman-1")]
+    heads = {edge["target"] for edge in rows(run, "edges", source="foreman-2", kind="tier")}
+    assert heads == {f"smith-{number}" for number in (1, 2, 3, 4)}
+    assert not [event for event in events(run, "open") if event["actor"] == "foreman-1" and event["time"] > "2026-01-14"]
+    assert not [event for event in events(run, "close") if event["actor"] == "foreman-1" and event["time"] > "2026-01-15"]
+    assert {task["status"] for task in composites(run) if "/W02@foreman-1/" in task["id"]} == {"done"}
+    assert planned(run, 4, "foreman-2") > 1.5 * planned(run, 1, "foreman-2")
+    busy = {event["object"] for event in events(run, "assign") if event["time"] > "2026-01-26"}
+    assert busy == {f"smith-{number}" for number in (1, 2, 3, 4)}
+    run.verify()
+
+
+def test_the_last_head_stays(tmp_path: Path) -> None:
+    both = happens("2026-01-14", effects=[{"departure": {"role": "Foreman", "count": 2}}])
+    with pytest.raises(IncidentInvalid, match="of those named 1 may leave"):
+        simulated(tmp_path / "run", TWO_HEADS, incidents=[both])
+    with pytest.raises(IncidentInvalid, match="Head cannot leave"):
+        shop(tmp_path / "run", effect("departure", {"role": "Head"}))
+    one, other = (happens("2026-01-14", effects=[{"departure": {"agent": f"foreman-{number}"}}]) for number in (1, 2))
+    run = simulated(tmp_path / "run", TWO_HEADS, incidents=[one, {**other, "title": "And the other"}], until="week:4")
+    assert len(events(run, "departure")) == len(events(run, "no_departure")) == 1
+
+
 def test_who_is_hired_begins_in_time_has_rows_and_gets_work(tmp_path: Path, quiet: Run) -> None:
     run = shop(tmp_path / "run", effect("hire", {"role": "Joiner", "in": "1 week", "count": 2}), until="week:6")
     hired = [event["subject"] for event in events(run, "hire")]
@@ -239,3 +280,13 @@ def test_an_outage_is_known_to_whoever_asks_for_the_tool(tmp_path: Path) -> None
     assert incidents.outages("email", 6) == ()
     run = shop(tmp_path / "run", effect("tool_outage", {"tool": "sql", "for": "3 days"}))
     assert [(event["subject"], event["object"]) for event in events(run, "tool_outage")] == [("sql", "it-happens")]
+
+
+def test_a_run_in_which_somebody_is_hired_can_be_estimated(tmp_path: Path) -> None:
+    file = tmp_path / "hire.yaml"
+    file.write_text("title: More\nat: week:1\neffects: [{hire: {role: Joiner, in: 1 week, count: 3}}]\n")
+    less, more = (
+        estimate(Organization(SHOP), backbone="openai:gpt-4o-mini", until="week:4", incidents=files, quarter=False)
+        for files in ([], [file])
+    )
+    assert more.spans[0].total.calls > less.spans[0].total.calls

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -95,6 +95,10 @@ class Population:
     def joined_by(self, agents: Sequence[Agent]) -> Population:
         """The same and these, who come last."""
         return Population((*self.agents, *agents))
+
+    def led_by(self, successors: Mapping[str, str]) -> Population:
+        """The same, where whoever reported to one of these reports to its successor."""
+        return Population(tuple(replace(one, head=successors.get(one.head or "", one.head)) for one in self.agents))
 
     def hired(self, org: Organization, title: str, seed: int) -> Agent:
         """A new agent of the role, under the first number that nobody has, with a persona drawn as all others' are."""

@@ -6,7 +6,7 @@ change is an event; none asks a backbone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -15,6 +15,7 @@ from simpy.events import Event
 
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.engine.promises import Promise
+from taskweave.org.delegation import Delegation
 from taskweave.org.population import Agent, agent_of, agent_row
 from taskweave.pool.tables import Row
 from taskweave.records import Json, Mark
@@ -88,13 +89,33 @@ class Acting:
 
     def _departure(self, heard: InForce, place: int, effect: Departure) -> None:
         stage, who = self._stage, self._incidents.who
-        meant = effect.target.agents(who, heard.agents)
-        may = [agent for agent in meant if stage.calendars[agent].gone is None and not who.plans(who.population.agent(agent))]
-        leaving = drawn(tuple(may), effect.count, stage.random("departure", f"{heard.id}:{place}"))
-        if not leaving:
-            stage.ledger.event("no_departure", subject=heard.id, object="whoever was named has left already, or leads others")
-        for agent in leaving:
-            self._tasks.let_go(agent, heard.id)
+        here = [agent for agent in effect.target.agents(who, heard.agents) if stage.calendars[agent].gone is None]
+        free = [agent for agent in here if not who.plans(who.population.agent(agent))]
+        named = effect.target.kind in ("role", "agent")  # of a department, or of whom it affects, those leave who lead nobody
+        leaving = drawn(tuple(here if named and not free else free), effect.count, stage.random("departure", f"{heard.id}:{place}"))
+        gone = [agent for agent in leaving if self._leave(agent, heard)]
+        if not gone:
+            stage.ledger.event("no_departure", subject=heard.id, object="whoever was named has left already, or leads others alone")
+
+    def _leave(self, agent: str, heard: InForce) -> bool:
+        """Whether the agent could leave: a head only where another of its title stays, who takes over what it led."""
+        stage, who = self._stage, self._incidents.who
+        person = who.population.agent(agent)
+        if who.plans(person):
+            others = [other for other in who.deputies(person) if stage.calendars[other].gone is None]
+            if not others:
+                return False
+            successor = min(others, key=lambda other: len(stage.setting.delegation.reports(other)))
+            before = set(stage.setting.delegation.edges)
+            self._changes.succeed(agent, successor)
+            self._changed()
+            stage.ledger.rows(*edge_rows(stage.setting.delegation, before))
+            self._planning.retire(agent)
+            self._tasks.inherit(agent, successor)
+            self._planning.demands.pass_on(agent, successor)
+            stage.ledger.event("succession", actor=successor, subject=agent, object=heard.id)
+        self._tasks.let_go(agent, heard.id)
+        return True
 
     def _workload(self, heard: InForce, _: int, effect: Workload) -> None:
         stage, who = self._stage, self._incidents.who
@@ -171,8 +192,8 @@ class Acting:
 
             return await ctx.look_up("hire", {"role": coming.role}, draw)
 
-        sealed = stage.ledger.sealed or stage.engine.given(None)
-        promise = stage.engine.launch(coming.site, work, tuple(self._drawn), due=(stage.week.index, -1000), reads=sealed)
+        nothing = stage.engine.given(None)  # of what was sealed: the clock need not wait for that
+        promise = stage.engine.launch(coming.site, work, tuple(self._drawn), due=(stage.week.index, -1000), reads=nothing)
         self._drawn.append(promise)
         yield stage.clock.wait(promise)
         coming.person.append(agent_of(promise.value))
@@ -195,10 +216,14 @@ class Acting:
         stage.calendars[agent.id] = AgentCalendar(agent, stage.env, stage.setting.calendar)
         stage.calendars[agent.id].be_away(range(day))
         stage.documents.join(stage.setting, agent)
-        edges = sorted(item for item in stage.setting.delegation.edges.items() if item[0] not in before)
-        rows: list[Row] = [("edges", {"source": source, "target": target, "kind": kind}) for (source, target), kind in edges]
-        stage.ledger.rows(("agents", person_row(agent)), *rows)
+        stage.ledger.rows(("agents", person_row(agent)), *edge_rows(stage.setting.delegation, before))
         stage.ledger.event("hire", actor=agent.head or "", subject=agent.id, object=coming.cause)
+
+
+def edge_rows(delegation: Delegation, before: Collection[tuple[str, str]]) -> list[Row]:
+    """The rows of the edges that were not there before."""
+    added = sorted(item for item in delegation.edges.items() if item[0] not in before)
+    return [("edges", {"source": source, "target": target, "kind": kind}) for (source, target), kind in added]
 
 
 def person_row(agent: Agent) -> dict[str, Json]:

@@ -106,6 +106,13 @@ class AgentCalendar:
         """Minutes worked on this job since it was begun or taken up again: 0 where the agent is not at it."""
         return self.work(self._began, now) if self._began is not None and name == self._in_hand else 0
 
+    def interrupt(self, names: Iterable[str], cause: str) -> None:
+        """Tell those who do these jobs, by id, that something has come up."""
+        for name in names:
+            process = self.jobs[name].process
+            if process is not None and process.is_alive:
+                process.interrupt(cause)
+
     def at_work(self, name: str) -> bool:
         """Whether the agent has this job in hand."""
         return self._began is not None and name == self._in_hand

@@ -20,12 +20,18 @@ class Changes:
     def __init__(self) -> None:
         self.priorities: dict[str, Priority] = {}
         self._hired: list[Agent] = []
+        self._successors: dict[str, str] = {}
         self._due: dict[str, date] = {}
         self._made: dict[int, tuple[Setting, Setting]] = {}  # by identity of the segment's; kept beside it, so that it stays alive
 
     def hire(self, agent: Agent) -> None:
         """Somebody works here from now on."""
         self._hired.append(agent)
+        self._made.clear()
+
+    def succeed(self, head: str, successor: str) -> None:
+        """A head has left; whoever reported to it reports to another of its title."""
+        self._successors = {name: successor if after == head else after for name, after in self._successors.items()} | {head: successor}
         self._made.clear()
 
     def move(self, goal: str, by: date) -> None:
@@ -40,7 +46,7 @@ class Changes:
 
     def applied(self, setting: Setting) -> Setting:
         """The setting with all changes; the very same where there are none."""
-        if not (self._hired or self._due or self.priorities):
+        if not (self._hired or self._successors or self._due or self.priorities):
             return setting
         if id(setting) not in self._made:
             self._made[id(setting)] = (setting, self._with(setting))
@@ -51,11 +57,13 @@ class Changes:
         org = setting.org.with_goals(goals) if goals else setting.org
         hired = [agent for agent in self._hired if agent.role in org.roles]
         population = setting.population.joined_by(hired) if hired else setting.population
+        if self._successors:
+            population = population.led_by(self._successors)
         return replace(
             setting,
             org=org,
             population=population,
-            delegation=Delegation(org, population) if hired else setting.delegation,
+            delegation=(Delegation(org, population, gone=self._successors) if hired or self._successors else setting.delegation),
             priorities={goal: to for goal, to in self.priorities.items() if goal in org.goals},
             _cache={},
         )

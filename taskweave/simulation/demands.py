@@ -49,6 +49,11 @@ class Demands:
         """What waits for the owner, in the order in which it came; it is taken up now."""
         return self._waiting.pop(owner, [])
 
+    def pass_on(self, owner: str, successor: str) -> None:
+        """What waits for an owner who has left waits for another."""
+        for one in self.take(owner):
+            self.lay(successor, one)
+
     def hours(self, owner: str) -> dict[str, float]:
         """The same in hours by role."""
         hours: dict[str, float] = {}

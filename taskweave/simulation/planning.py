@@ -117,6 +117,16 @@ class Planning:
             self._open_task(unit, task_id, bundle, index, slot, stage.week, urgent=demand.urgent, cause=demand.cause, due=demand.due)
             stage.ledger.event("workload", actor=unit.owner, subject=task_id, object=demand.cause, case=task_id)
 
+    def retire(self, owner: str) -> None:
+        """The owner has left: its units end as they stand, and what is planned under them goes on under those above."""
+        for level, name in [key for key in self.open if key[1] == owner]:
+            unit = self.open.pop((level, name))
+            self._stage.ledger.event("close", actor=owner, subject=unit.id)
+            if unit.bundle is not None:
+                self._close_objectives(unit)
+        for requests in self._requests.values():
+            requests.pop(owner, None)
+
     def _before_open(self, unit: Unit) -> None:
         """The unit of the period before, by level and owner, is what its last plan and diagnosis come from."""
         if unit.key in self.open:

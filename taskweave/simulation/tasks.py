@@ -461,14 +461,22 @@ class Tasks:
         calendar = self._stage.calendars[agent]
         calendar.be_away(days)
         self._stage.ledger.event("absent", actor=agent, subject=agent)
-        self._interrupt(calendar, sorted(calendar.jobs), "absent")
+        calendar.interrupt(sorted(calendar.jobs), "absent")
+
+    def inherit(self, owner: str, successor: str) -> None:
+        """What was planned by an owner who leaves is another's from now on."""
+        for task in self.of(owner):
+            task.owner = successor
+            self._changed.update({subtask.id: subtask for subtask in task.subtasks})
+        self._by_owner.setdefault(successor, {}).update(self._by_owner.pop(owner, {}))
+        self._finished.setdefault(successor, []).extend(self._finished.pop(owner, []))
 
     def let_go(self, agent: str, cause: str) -> None:
         """The agent has left for good: its work is handed over, or dropped where nobody else may do it."""
         calendar = self._stage.calendars[agent]
         calendar.leave(self._stage.day)
         self._stage.ledger.event("departure", actor=agent, subject=agent, object=cause)
-        self._interrupt(calendar, sorted(calendar.jobs), "departed")
+        calendar.interrupt(sorted(calendar.jobs), "departed")
 
     def reorder(self, priorities: Mapping[str, Priority]) -> None:
         """Goals have these priorities from now on: what waits for an agent's time takes the place that they give it."""
@@ -478,14 +486,7 @@ class Tasks:
         moved = {task.id for task in self._by_id.values() if task.rank != ranks[task.id]}
         for calendar in self._stage.calendars.values():
             waiting = [site for site in sorted(calendar.jobs) if not calendar.at_work(site) and site.rpartition("/")[0] in moved]
-            self._interrupt(calendar, waiting, "reordered")
-
-    @staticmethod
-    def _interrupt(calendar: AgentCalendar, sites: Sequence[str], cause: str) -> None:
-        for site in sites:
-            process = calendar.jobs[site].process
-            if process is not None and process.is_alive:
-                process.interrupt(cause)
+            calendar.interrupt(waiting, "reordered")
 
     def flush(self) -> None:
         """Book the rows of everything that changed since the last flush."""

@@ -6,9 +6,11 @@ that the journal holds names only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import cast
 
+from taskweave.org.population import Agent
 from taskweave.org.yamlfile import Mapping, Node, Scalar
 from taskweave.records import Priority
 from taskweave.simulation.incidents.effects import (
@@ -128,18 +130,33 @@ def _departure(reader: Reader, node: Node, affected: tuple[str, ...] | None) -> 
     who = reader.who
     meant = [who.population.agent(agent) for agent in target.agents(who, _struck(reader, affected))]
     free = [agent for agent in meant if not who.plans(agent)]
+    led = [agent for agent in meant if who.plans(agent)]
     if _loose(fields):  # whoever fits: as many as may leave, and if only heads fit, others
         if not free and any(not who.plans(agent) for agent in who.population):
             target = Target(kind="role", names=tuple(who.org.roles))
+        elif free and target.kind is not None and count is not None:
+            count = min(count, len(free))
         elif not free:
             reader.wrong(node, "nobody can leave: everybody here leads others, or plans for itself")
         return Departure(target=target, count=count)
-    if not free:
+    # Of the heads of one title one stays.
+    may = len(free) + sum(min(number, len(who.deputies(who.population.agent(name)))) for name, number in _heads(led).items())
+    if not may:
         head = meant[0].role if meant else "nobody"
-        reader.wrong(node, f"{head} cannot leave: who leads others, or plans for itself, stays. Name somebody who does not")
-    elif count is not None and count > len(free):
-        reader.wrong(fields["count"], f"count is {count}; of those named {len(free)} may leave: who leads others stays")
+        reader.wrong(node, f"{head} cannot leave: a head goes only where another of its title stays. Name somebody who leads nobody")
+    elif count is not None and count > may:
+        reader.wrong(
+            fields["count"], f"count is {count}; of those named {may} may leave: a head goes only where another of its title stays"
+        )
     return Departure(target=target, count=count)
+
+
+def _heads(led: Sequence[Agent]) -> dict[str, int]:
+    """How many heads there are of each title, by the id of the first."""
+    first: dict[str, str] = {}
+    for agent in led:
+        first.setdefault(agent.role, agent.id)
+    return {first[role]: number for role, number in Counter(agent.role for agent in led).items()}
 
 
 def _hire(reader: Reader, node: Node, affected: tuple[str, ...] | None) -> Effect | None:

@@ -83,6 +83,10 @@ class Who:
         """Whether the agent has plans of its own: it leads somebody, stands at the top, or has no time for tasks."""
         return agent.head is None or agent.executes == 0 or bool(self.org.reports(agent.role))
 
+    def deputies(self, agent: Agent) -> tuple[str, ...]:
+        """The others of its title, who can take over what it leads."""
+        return tuple(other.id for other in self.population if other.role == agent.role and other.id != agent.id)
+
     def executes(self, agent: Agent) -> bool:
         """Whether tasks can be given to the agent."""
         return agent.executes > 0
