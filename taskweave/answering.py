@@ -121,17 +121,20 @@ def asked_in(
     return style, lambda journal: write_all(picked, journal)
 
 
-def routes_in(file: Path | None, org: Resolved) -> tuple[bytes | None, Routes | None]:
-    """A routing file's content and what it says.  Raises RoutingInvalid."""
+def routes_in(file: Path | None, org: Resolved, say: Callable[[str], None] = lambda _: None) -> tuple[bytes | None, Routes | None]:
+    """A routing file's content and what it says; `say` hears of each route that takes nothing.  Raises RoutingInvalid."""
     if file is None:
         return None, None
-    from taskweave.backbones.routing import read_routes
+    from taskweave.backbones.routing import idle, read_routes
 
     try:
         text = read_limited(file)
     except Unreadable as trouble:
         raise RoutingInvalid([trouble.problem(str(file))]) from None
-    return text, read_routes(text, str(file), org)
+    routes = read_routes(text, str(file), org)
+    for why in idle(routes, org):
+        say(why)
+    return text, routes
 
 
 def replays(backbone: str | Backbone) -> bool:

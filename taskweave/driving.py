@@ -125,7 +125,7 @@ def begin(
     look: bool = True,
     say: Callable[[str], None] = lambda _: None,
     prices: Path | None = None,
-    agree: Callable[[Backbone, StyleName], None] | None = None,
+    agree: Callable[[Backbone, StyleName | None], None] | None = None,
     rate: str | None = None,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
@@ -156,7 +156,7 @@ def begin(
     resolved = org.resolved
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
-    routing_text, routes = routes_in(routing, resolved)
+    routing_text, routes = routes_in(routing, resolved, say)
     answering = backbone_for(backbone, base_url, routes)
     population = Population.sample(resolved, seed)
     payloads = given(incidents, resolved, population, calendar, rate=rate, seed=seed)
@@ -166,7 +166,7 @@ def begin(
     listed = prices_in(prices)
     refuse_unpriced(budget_usd, _named(backbone), members_of(answering), listed)
     if agree is not None and not replays(backbone):
-        agree(answering, style or "full")
+        agree(answering, style)
     make_ready(answering)
     budget = Budget(usd=budget_usd, tokens=budget_tokens, cost=costs(_named(backbone), listed))
     chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say, budget=budget)

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from taskweave import driving
-from taskweave.answering import routes_in
-from taskweave.backbones import backbone as backbone_called
+from taskweave.answering import asked_in, backbone_for, routes_in
 from taskweave.backbones.lengths import Lengths, Planned, read_lengths, shipped_lengths
-from taskweave.backbones.pricing import FREE, Price, PriceList, Used, bill, price_of
-from taskweave.backbones.probed import recall
+from taskweave.backbones.pricing import Price, PriceList, Used, bill, price_of
+from taskweave.backbones.probed import place_of, recall
 from taskweave.backbones.stretched import Stretched
 from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
@@ -34,6 +33,7 @@ from taskweave.simulation.year import Outcome
 
 if TYPE_CHECKING:
     from taskweave.backbones.routing import Routes
+    from taskweave.records import Backbone
 
 QUARTER = "quarter:1"
 EXECUTION = "execution"
@@ -84,6 +84,7 @@ class Estimate(NamedTuple):
     organization: str
     seed: int
     backbone: str
+    base_url: str | None
     style: str
     without: tuple[str, ...]
     lengths: Lengths
@@ -112,23 +113,25 @@ def estimate(
     prices: PriceList | None = None,
     quarter: bool = True,
     say: Callable[[str], None] = lambda _: None,
+    answering: Backbone | None = None,
 ) -> Estimate:
     """Rehearse a run to its horizon and count.  `quarter` asks for its first quarter as well, where the horizon lies beyond.
 
-    A `style` of None is that which the probed backbone needs.  `lengths` are those shipped where none are given; `say` is told what is
-    being done.  Raises BadInput for what cannot be used, and Interrupted where a signal ended it.
+    A `style` of None is that in which a run would ask, by what is known of its backbones.  `lengths` are those shipped where none are
+    given; `say` is told what is being done; `answering` is what `backbone`, with its routes, has been made into already.
+    Raises BadInput for what cannot be used, and Interrupted where a signal ended it.
     """
     parts = left_out(without)
-    routes = routes_in(routing, org.resolved)[1]
-    if price_of(backbone, prices) is not FREE:
-        backbone_called(backbone, base_url=base_url or _ANYWHERE)  # refuses what is none
+    said = say if answering is None else lambda _: None  # else it has been said
+    routes = routes_in(routing, org.resolved, said)[1]
+    asked = answering or _made(backbone, base_url, routes)
+    asking = asked_in(style, backbone, asked, base_url, prompts, look=False, say=said)[0]
     calendar = WorkCalendar(org.resolved.calendar)
     last, first = calendar.boundary(until), calendar.boundary(QUARTER)
     stages = [QUARTER, until] if quarter and first < last else [until]
-    probed = recall(backbone, base_url)
+    probed = recall(asked.name, base_url)
     speed = None if probed is None else _speed(probed.rates, limit)
-    asked_in: StyleName = style or (probed.style if probed is not None else "full")
-    shipped = shipped_lengths(asked_in)
+    shipped = shipped_lengths(asking)
     measured = lengths or shipped
     known = replace(measured, steps={**shipped.steps, **measured.steps})
     say(f"rehearsing {last} weeks of {org.resolved.name} with the scripted stand-in; no model is asked")
@@ -137,7 +140,7 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         folder, writing = driving.begin(
             org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
-            assign=assign, incidents=incidents, rate=rate, limit=16, patience=600.0, tags={}, style=asked_in, without=parts, look=False,
+            assign=assign, incidents=incidents, rate=rate, limit=16, patience=600.0, tags={}, style=asking, without=parts, look=False,
         )  # fmt: skip
         outcome = driving.drive(folder, writing)
         for stage in stages:
@@ -151,7 +154,8 @@ def estimate(
         organization=org.resolved.name,
         seed=seed,
         backbone=backbone,
-        style=asked_in,
+        base_url=base_url,
+        style=asking,
         without=parts,
         lengths=measured,
         prices={name: price_of(name, prices) for name in dict.fromkeys([backbone, *(one.backbone for one in counted)])},
@@ -159,6 +163,13 @@ def estimate(
         unmeasured=tuple(sorted(unmeasured)),
         spans=tuple(spans),
     )
+
+
+def _made(backbone: str, base_url: str | None, routes: Routes | None) -> Backbone:
+    """What would answer, made as for a run and never asked: with an address no key is wanted.  Raises BadInput for what cannot be."""
+    led = () if routes is None else routes.routes
+    wants = backbone.partition(":")[0] == "openai" or any(route.takes_a_url and route.base_url is None for route in led)
+    return backbone_for(backbone, place_of("openai:", base_url) or _ANYWHERE if wants else base_url, routes)
 
 
 def lengths_from(given: str | Path) -> Lengths:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweave.errors import BadInput
-from taskweave.records import StyleName
+from taskweave.records import StyleName, is_text
 from taskweave.runs.config import PARTS, Part
 from taskweave.shipped import COMPACT, prompt_files, shipped_prompts
 
@@ -93,7 +93,7 @@ def _amount(value: Any) -> bool:
 
 
 def _texts(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
+    return isinstance(value, Mapping) and all(isinstance(one, str) and is_text(one) for pair in value.items() for one in pair)
 
 
 _RULES = {

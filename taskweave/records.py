@@ -92,6 +92,15 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def is_text(text: str) -> bool:
+    """Whether it can be written down: the bytes of a name or an argument that are no UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def tokens(text: str) -> int:
     """Tokens = ceil(UTF-8 bytes / 4), everywhere."""
     return -(-(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))) // 4)

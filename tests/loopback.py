@@ -7,7 +7,8 @@ than `max_tokens`.  It reports usage (with cached tokens for a prefix it has see
 counts what is in flight and its peak, and keeps every request.  `faults` are met in order, one a request, before it answers well: an HTTP
 status, or "quota", "key", "overflow", "garbage" (200 and no JSON), "html" (200, no JSON type), "empty" (no choices), "null" (no content),
 "refusal", "truncated", "prose" (JSON in a fence, with talk), "nonsense" (no JSON in it), "drop" (the connection is closed), "made" (it is
-closed once the answer has been made), "hang" (no answer while the server lives); bytes are the body of an HTTP 400.
+closed once the answer has been made), "hang" (no answer while the server lives), "redirect" (302 to a page that is no chat) and "moved"
+(308 to another path of the same); bytes are the body of an HTTP 400.
 `python tests/loopback.py --latency 0.02` serves until it is interrupted and prints its address.
 """
 
@@ -215,6 +216,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif isinstance(fault, bytes):
             self._send_bytes(400, fault, "application/json" if fault.startswith(b"{") else "text/plain")
+        elif fault in ("redirect", "moved"):
+            self.send_response(302 if fault == "redirect" else 308)
+            self.send_header("location", self.path.replace("/v1/", "/v2/") if fault == "moved" else "/login")
+            self.send_header("content-length", "0")
+            self.end_headers()
         elif isinstance(fault, int):
             self._send(fault, {"error": {"message": f"trouble {fault}", "type": "test", "code": None}})
         elif fault in ERRORS:

@@ -387,7 +387,10 @@ def test_each_item_is_marked_for_its_own_text_and_a_decision_of_code_changes_non
 
 def test_an_example_given_back_with_a_few_words_changed_is_a_copy() -> None:
     example = "Write the words of the 40 labels so that children of six can read them."
-    for text in (example, example.upper(), example.replace(" of six", ""), f"{example[:-1]} and their teachers too, in three languages."):
+    begun = "Write the words of the 40 labels so that children can see how to make a difference in the world, and what it takes."
+    told = f"The next part of the work of the team is to write the words of the 40 labels so that {'and so on, ' * 20}"
+    taught = f"{example[:-1]} and their teachers too, in three languages."
+    for text in (example, example.upper(), example.replace(" of six", ""), taught, begun, told):
         assert is_copy(text, example), text
     for text in ("Write the words of the reminder so that patients can confirm by text message.", "Count the labels.", ""):
         assert not is_copy(text, example), text

@@ -290,3 +290,27 @@ def test_a_run_in_which_somebody_is_hired_can_be_estimated(tmp_path: Path) -> No
         for files in ([], [file])
     )
     assert more.spans[0].total.calls > less.spans[0].total.calls
+
+
+DESK = """
+name: Desk
+domain: D
+roles: {Head: {leads: Help}, Helper: {reports_to: Head, count: 3, hours: 3-5}}
+work: {tickets: {kind: stream, role: Helper, arrivals: 40/week, hours: 1-2, steps: [answer]}}
+workload: {utilisation: 0.8, variation: 0}
+activities: [answer]
+"""
+
+
+def test_cases_of_who_left_are_taken_up_by_others_and_who_is_hired_takes_some(tmp_path: Path) -> None:
+    changes = [{"departure": {"role": "Helper", "count": 2}}, {"hire": {"role": "Helper", "in": "1 week"}}]
+    run = simulated(tmp_path / "run", DESK, incidents=[happens("2026-01-14", effects=changes)], until="week:6")
+    gone = {event["actor"] for event in events(run, "departure")}
+    late = {event["actor"] for event in events(run, "start") if event["time"] > "2026-01-26" and event["subject"].startswith("work/")}
+    assert gone
+    assert late == {"helper-1", "helper-2", "helper-3", "helper-4"} - gone
+    begun = {event["subject"] for event in events(run, "start") if event["actor"] in gone and event["subject"].startswith("work/")}
+    assert begun
+    ended = {event["subject"]: event["actor"] for event in events(run, "finish")}
+    assert all(ended.get(step) is not None for step in begun)
+    run.verify()

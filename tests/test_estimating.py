@@ -10,18 +10,22 @@ from typing import Any
 import pytest
 
 import taskweave as tw
+from taskweave import driving
+from taskweave.backbones import local
 from taskweave.backbones.lengths import Lengths, Planned, StepLength, read_lengths, shipped_lengths
 from taskweave.backbones.probed import Probed, keep
 from taskweave.backbones.scripted import STEPS
 from taskweave.backbones.scripted.small import QUESTIONS
 from taskweave.backbones.stretched import fitted, free_texts, stretched
 from taskweave.driving import Organization
+from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, FileInvalid
 from taskweave.estimating import Row, Span, estimate, lengths_from
 from taskweave.exports.lengths import prompts_mark
 from taskweave.prompts import PromptBook
 from taskweave.records import tokens
 from tests import loopback
+from tests.endpoints import Endpoint
 from tests.loopback import Loopback
 from tests.simulated import WORKSHOP
 
@@ -94,6 +98,14 @@ def test_lengths_are_written_as_they_are_read(tmp_path: Path) -> None:
         ("measured_on: x\nprompt_factor: 1\nsteps: {execute: {completion: 3}}", "needs the key 'as_of'"),
         (f"{HEAD}prompt_factor: none\nsteps: {{execute: {{completion: 3}}}}", ":3: prompt_factor: 'none' is not a number"),
         (f"{HEAD}prompt_factor: 1\nsteps: {{execute: {{completion: 3, again: 0.5}}}}", ":4: steps.execute.again: '0.5' must be"),
+        (
+            f"{HEAD}prompt_factor: 1\nsteps:\n  dance: {{completion: 3}}",
+            ":5: a step in steps: there is no step 'dance'; did you mean 'diagnose'?",
+        ),
+        (
+            f"{HEAD}prompt_factor: 1\nsteps: {{exekute: {{completion: 3}}}}",
+            ":4: a step in steps: there is no step 'exekute'; did you mean 'execute'?",
+        ),
         ("", ":1: is empty"),
     ],
 )
@@ -139,6 +151,15 @@ def test_so_it_is_for_larger_organizations(tmp_path: Path, name: str, until: str
         run = tw.simulate(name, until=until, out=tmp_path / "r", backbone=MODEL, base_url=server.url, look=False)
     (span,) = estimate(Organization.load(name), backbone=MODEL, until=until, lengths=lengths_from(run.path)).spans
     assert all(abs(off) <= 0.1 for off in near(run, span)), near(run, span)
+
+
+def test_what_was_asked_to_look_at_an_endpoint_is_no_step_with_a_length(tmp_path: Path) -> None:
+    with Endpoint() as server:
+        run = tw.simulate("tiny", until="week:1", out=tmp_path / "r", backbone="openai:any", base_url=server.url)
+    with JournalReader(run.folder.journal_path) as journal:
+        assert "look" in journal.sites()
+    (file,) = run.export(tmp_path / "lengths.yaml", "lengths")
+    assert read_lengths(file).steps.keys() <= shipped_lengths().steps.keys()
 
 
 def test_questions_that_were_asked_again_are_paid_again(tmp_path: Path) -> None:
@@ -212,6 +233,46 @@ def test_hours_come_from_a_probe_at_the_limit(tmp_path: Path, monkeypatch: pytes
     one = estimate(org, backbone=MODEL, base_url=url, until="week:1", limit=1)
     assert eight.speed == (8, 40.0)
     assert one.spans[0].hours == pytest.approx(one.spans[0].total.completion / 10 / 3600)
+
+
+def test_the_style_of_an_estimate_is_that_of_the_run_whatever_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setattr(local, "find_spec", lambda name: name)  # as if the runtime were there
+    file = tmp_path / "weak.gguf"
+    file.write_bytes(b"GGUF")
+    monkeypatch.setattr(local, "_packaged", lambda: file)
+    routes = tmp_path / "routing.yaml"
+    routes.write_text("routes: [{step: merge, backbone: 'openai:small', base_url: 'http://127.0.0.1:9/v1'}]", encoding="utf-8")
+    at = "2999-01-01T00:00:00+00:00"
+    keep(Probed(backbone="openai:weak", base_url=None, at=at, style="compact", structured=False))
+    keep(Probed(backbone="openai:short", base_url=None, at=at, context=4_000, limit=5_000, structured=True, rung="json_schema"))
+    keep(Probed(backbone="openai:good", base_url=None, at=at, structured=True, rung="json_schema"))
+    keep(Probed(backbone="openai:small", base_url="http://127.0.0.1:9/v1", at=at, style="compact", structured=False))
+    org, recorded = Organization(WORKSHOP), tw.simulate(Organization(WORKSHOP), out=tmp_path / "r", until="week:1", style="compact")
+    given: list[tuple[str, Path | None]] = [
+        *(("local", None), (f"local:{file}", None), ("openai:weak", None), ("openai:short", None), ("openai:good", None)),
+        *(("openai:unknown", None), ("scripted", None), (f"replay:{recorded.path}", None), ("openai:good", routes)),
+    ]
+    for number, (backbone, routing) in enumerate(given):
+        monkeypatch.setattr(local.Local, "make_ready", lambda self: None)
+        folder, _ = driving.begin(
+            org, out=tmp_path / f"run-{number}", backbone=backbone, seed=1, until="week:1", base_url=None, prompts=[], assign="match",
+            incidents=[], limit=4, patience=60, tags={}, look=False, routing=routing,
+        )  # fmt: skip
+        found = estimate(org, backbone=backbone, until="week:1", routing=routing)
+        assert found.style == folder.config.style, backbone
+    assert estimate(org, backbone="local", until="week:1", style="full").style == "full"
+
+
+def test_what_a_run_refuses_an_estimate_refuses_too(tmp_path: Path) -> None:
+    org, file = Organization(WORKSHOP), tmp_path / "routing.yaml"
+    file.write_text("routes: [{step: merge, backbone: 'openai:m', base_url: 'file:///etc/passwd'}]", encoding="utf-8")
+    with pytest.raises(BadInput, match="routing.yaml:1: base URL 'file:///etc/passwd' is not one"):
+        estimate(org, backbone="openai:good", until="week:1", routing=file)
+    with pytest.raises(BadInput, match="base URL 'file:///etc/passwd' is not one"):
+        estimate(org, backbone="openai:good", base_url="file:///etc/passwd", until="week:1")
+    with pytest.raises(BadInput, match="has no meaning for the backbone 'scripted'"):
+        estimate(org, backbone="scripted", base_url="http://127.0.0.1:9/v1", until="week:1")
 
 
 def test_an_estimate_without_a_price_has_no_cost_and_what_is_no_backbone_is_refused() -> None:

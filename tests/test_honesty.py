@@ -191,6 +191,19 @@ def test_a_run_stops_once_a_group_has_ten_answers_and_more_fallbacks_than_allowe
     assert (now.state, now.next) == ("fallback", f"taskweave resume {run.path} --max-fallback 100%")
 
 
+def test_a_run_that_was_stopped_before_its_first_week_closed_says_its_share_all_the_same(tmp_path: Path) -> None:
+    stubs = dict.fromkeys(STEPS, nonsense)
+    run = run_with(tmp_path / "run", stubs, until="week:8", most=0.7)
+    now = run.status()
+    assert (now.state, now.week, now.answers) == ("fallback", 0, {})
+    assert now.fallback_share == 1.0
+    assert now.asked >= 10
+    assert f"of all answers {now.asked} of {now.asked}" in now.cause or now.asked < 20
+    said = " ".join(type_in("status", run.path).stdout.split())
+    assert f"fallback share 100.0 % of {now.asked} answers until the stop (stops beyond 70 %)" in said
+    assert "100.0 %" in type_in("runs", tmp_path).stdout
+
+
 def test_a_stopped_run_resumed_with_the_same_bound_stops_again_and_with_a_higher_one_ends_as_if_undisturbed(tmp_path: Path) -> None:
     def some(request: Request) -> Any:
         return "no" if int(request.seed) % 2 else Scripted().answer(request)

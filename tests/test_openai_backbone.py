@@ -160,6 +160,8 @@ def test_what_may_pass_is_transient_says_whether_it_may_be_billed_and_is_not_rep
         (404, "said 404.*check the model 'any'"),
         (400, "said 400: trouble 400"),
         (422, "said 422"),
+        ("redirect", "said 302: a redirect to /login .check the base URL 'http://127.0.0.1:[0-9]+/v1'"),
+        (304, "said 304: a redirect to nowhere that it names"),
     ],
 )
 def test_what_cannot_pass_is_refused_in_the_providers_words_without_the_key(fault: int | str, said: str) -> None:
@@ -167,6 +169,11 @@ def test_what_cannot_pass_is_refused_in_the_providers_words_without_the_key(faul
         complete(server, api_key=KEY)
     assert KEY not in str(caught.value)
     assert caught.value.__suppress_context__, "the provider's exception holds the request and its header"
+
+
+def test_an_endpoint_that_has_moved_is_followed_where_the_same_is_asked_again() -> None:
+    with Loopback(faults=["moved"]) as server:
+        assert complete(server).text
 
 
 def test_a_prompt_that_is_too_long_is_an_outcome_of_this_request() -> None:

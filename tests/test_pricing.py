@@ -74,6 +74,7 @@ def test_own_prices_go_before_the_list(tmp_path: Path) -> None:
     [
         ("models: {a: {input: 1}}", ":1: models.a needs the key 'output'"),
         ("models:\n  a: {input: -1, output: 2}", ":2: models.a.input: '-1' must be at least 0"),
+        ("models:\n  a: {input: 1, output: 1e300}", ":2: models.a.output: '1e300' must be at most 1e+06"),
         ("models:\n  a: {inputs: 1, output: 2}", "did you mean 'input'?"),
         ("prices: {}", "unknown key 'prices'"),
         ("models: {}", ":1: models is empty"),

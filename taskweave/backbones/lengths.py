@@ -6,13 +6,13 @@ A file of measured lengths a step, which anyone can replace: `export --format le
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from taskweave.org import form
-from taskweave.org.form import Field, read_file
+from taskweave.org.form import Field, Kind, read_file
 from taskweave.records import StyleName
 
 
@@ -103,20 +103,35 @@ _PLANNED = form.record(
         "prompts": Field(form.NAME, "a mark of the prompts", required=True),
     }
 )
-_FILE = form.record(
-    {
-        "as_of": Field(form.DATE, "the day of the measurement, such as 2026-10-14", required=True),
-        "measured_on": Field(form.TEXT, "what was measured: a backbone, an organization, how long", required=True),
-        "prompt_factor": Field(_FACTOR, "a provider's tokens to one of UTF-8 bytes / 4", required=True),
-        "planned": Field(_PLANNED, "how much an organization planned"),
-        "steps": Field(form.mapping_of(form.clean_name, _STEP, "steps", empty="is empty"), "lengths by step", required=True),
-    }
-)
+
+
+def _file(step: Callable[[str], str]) -> Kind:
+    return form.record(
+        {
+            "as_of": Field(form.DATE, "the day of the measurement, such as 2026-10-14", required=True),
+            "measured_on": Field(form.TEXT, "what was measured: a backbone, an organization, how long", required=True),
+            "prompt_factor": Field(_FACTOR, "a provider's tokens to one of UTF-8 bytes / 4", required=True),
+            "planned": Field(_PLANNED, "how much an organization planned"),
+            "steps": Field(form.mapping_of(step, _STEP, "a step", empty="is empty"), "lengths by step", required=True),
+        }
+    )
 
 
 def read_lengths(path: Path) -> Lengths:
     """A file of lengths.  Raises FileInvalid with the line and the reason of every problem in it."""
-    values = read_file(_FILE, path)
+    return _read(path, _known_step)
+
+
+def _known_step(text: str) -> str:
+    """The name of a question that some style asks; ValueError for another."""
+    known = sorted({*shipped_lengths("full").steps, *shipped_lengths("compact").steps})
+    if text not in known:
+        raise ValueError(f"there is no step {form.said(text)}{form.nearest(text, known)}")
+    return text
+
+
+def _read(path: Path, step: Callable[[str], str]) -> Lengths:
+    values = read_file(_file(step), path)
     return Lengths(
         as_of=values["as_of"].isoformat(),
         measured_on=values["measured_on"],
@@ -129,4 +144,4 @@ def read_lengths(path: Path) -> Lengths:
 @lru_cache(maxsize=2)
 def shipped_lengths(style: StyleName = "full") -> Lengths:
     """The lengths that come with this package for a style: no measurement, but what its prompts ask for."""
-    return read_lengths(Path(__file__).parent / ("lengths.yaml" if style == "full" else "lengths_compact.yaml"))
+    return _read(Path(__file__).parent / ("lengths.yaml" if style == "full" else "lengths_compact.yaml"), form.clean_name)

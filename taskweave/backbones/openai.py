@@ -3,12 +3,14 @@
 A parameter that the endpoint refuses is left out, for all calls from then on, and the request sent anew at once: `dialect.py`.  Beyond
 that nothing is repeated here.  What may pass with time (429, 5xx, no connection, no answer in time) is Transient, and the gateway decides
 when to try again; what cannot (a wrong key, an unknown model, no quota) is Refused, in the provider's words.
-The key goes into the request's header and nowhere else.  The package `openai` is loaded by the first call.
+The key goes into the request's header and nowhere else: every text that comes back goes through `masking.py`, every token count through
+`usage.py`.  The package `openai` is loaded by the first call.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import re
@@ -18,17 +20,17 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from taskweave.backbones.dialect import Dialect, Trouble, Wire, too_long
+from taskweave.backbones.masking import Mask
+from taskweave.backbones.usage import usage_of
 from taskweave.errors import BadInput, Refused, Transient
 from taskweave.records import Completion, Json, Request
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
-    from openai.types.chat import ChatCompletion
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"  # what endpoints that want no key are sent
 _HEADER = re.compile(r"[\x21-\x7e]+")
-_KEY = re.compile(r"\b(?:sk|key)-[\w*-]{4,}")
 _LIKE_AN_OUTAGE = (408, 409, 425, 429)
 # Of the HTTP library, by name: `openai` has come with one and with another.  What fails so has sent no whole request.
 _NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "LocalProtocolError"}
@@ -39,9 +41,17 @@ _OUTCOMES = {
     "content_filter": "content_filter",
     "content_policy_violation": "content_filter",
 }
-MOST_TOKENS = 10**9  # of one call: a greater count is none
 BYTES_A_TOKEN = 64  # more than any tokenizer puts into one
-_CUT_OFF = ("max_tokens", "max_output_tokens", "token_limit")  # other words for finish_reason "length"
+Answer = Mapping[str, Json]  # a response's JSON object
+# Words for finish_reason, and what it is called here; any other is OTHER.
+_FINISHES = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "token_limit"), "length"),
+    **{word: word for word in ("content_filter", "tool_calls", "function_call")},
+}
+OTHER = "other"
+_REDIRECTS = range(300, 400)
+_KEPT_ON = (307, 308)  # redirects after which the same is asked at another address: they are followed
 
 
 class OpenAI:
@@ -74,6 +84,7 @@ class OpenAI:
             )
         if self._key and not _HEADER.fullmatch(self._key):
             raise BadInput("OPENAI_API_KEY holds blanks or characters that no key has; set it anew")
+        self._mask = Mask(self._key)
         self._timeout, self._transport = timeout, transport
         self._connect_timeout = min(10.0, timeout / 2)  # well before the whole call's, which cannot tell whether anything was sent
         self._dialect = Dialect()
@@ -92,15 +103,16 @@ class OpenAI:
             if not self._dialect.learn(answer, wire.body):
                 raise Refused(self._said(answer)) from None
 
-    async def _sent(self, wire: Wire) -> ChatCompletion | Completion | Trouble:
+    async def _sent(self, wire: Wire) -> Answer | Completion | Trouble:
         """What one HTTP request comes to: an answer, an outcome, or a refusal of which something may be learnt."""
         import openai
 
         client = self._connected()
         try:
             async with asyncio.timeout(self._timeout):
-                answer: ChatCompletion = await client.chat.completions.create(**wire.body)
-                return answer
+                # As it was sent: the package's own reading makes numbers of `true` and of texts.
+                raw = await client.chat.completions.with_raw_response.create(**wire.body)
+                return self._read(raw.http_response)
         except TimeoutError:
             raise Transient(f"no answer within {self._timeout:g} s", billed=True) from None
         except openai.APITimeoutError as late:
@@ -111,6 +123,8 @@ class OpenAI:
             return self._outcome_of(trouble, wire)
         except openai.APIConnectionError as trouble:
             words = self._words(trouble.__cause__ or trouble)
+            if type(trouble.__cause__).__name__ == "TooManyRedirects":
+                raise Refused(f"{self._host()}: {words} (check the base URL)") from None
             if not _was_sent(trouble):
                 raise Transient(f"no connection to {self._host()}: {words}") from None
             raise Transient(f"the connection to {self._host()} broke: {words}", billed=True) from None
@@ -126,7 +140,7 @@ class OpenAI:
         try:
             async with asyncio.timeout(min(10.0, self._timeout)):
                 listed = await self._connected().models.list()
-            return [str(model.id) for model in listed.data] or None
+            return [self._mask.masked(str(model.id)) for model in listed.data] or None
         except (TimeoutError, openai.APIConnectionError) as trouble:
             raise Transient(f"no connection to {self._host()}: {self._words(trouble.__cause__ or trouble)}") from None
         except (openai.OpenAIError, ValueError, TypeError, AttributeError):
@@ -154,33 +168,50 @@ class OpenAI:
             self._loop = loop
         return self._client
 
-    def _completion(self, answer: ChatCompletion, wire: Wire) -> Completion:
-        choices = getattr(answer, "choices", None)  # an endpoint that answers 200 with something else gives whatever it gave
+    def _read(self, response: Any) -> Answer:
+        """The JSON object in an HTTP response.  Raises Transient where there is none, Refused where it is of somewhere else."""
+        self._refuse_redirect(response)
+        try:
+            answer = json.loads(response.content)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise self._no_completion(response.text)
+        return answer
+
+    def _completion(self, answer: Answer, wire: Wire) -> Completion:
+        choices = answer.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
-        message = getattr(choice, "message", None)
-        if message is None or isinstance(message, str | list | dict):
-            raise Transient(f"{self._host()} answered with no chat completion: {self._words(answer)}", billed=True)
-        usage = getattr(answer, "usage", None)
-        details = getattr(usage, "prompt_tokens_details", None)
-        finish = _name(getattr(choice, "finish_reason", None)) or "stop"
-        text, most = self._told(getattr(message, "content", None)), BYTES_A_TOKEN * wire.limit
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            raise self._no_completion(json.dumps(answer, ensure_ascii=False))
+        finish = _finish(choice.get("finish_reason"))
+        text, refusal = _whole(message.get("content")), _whole(message.get("refusal"))
+        usage = usage_of(
+            answer.get("usage"),
+            sent=len(json.dumps(wire.body, ensure_ascii=False).encode("utf-8", "surrogatepass")),
+            limit=wire.body.get("max_tokens", wire.body.get("max_completion_tokens")),
+            answered=len((text or "").encode()) + len((refusal or "").encode()),
+        )
+        text, most = self._told(text), BYTES_A_TOKEN * wire.limit
         if text is not None and len(text) > most:  # it has not kept to the limit: what there is of it is a part
             text, finish = text[:most], "length"
         return Completion(
             text=text,
-            finish="length" if finish.lower() in _CUT_OFF else finish,
-            refusal=self._told(getattr(message, "refusal", None)) or None,
-            prompt_tokens=_count(getattr(usage, "prompt_tokens", None)),
-            completion_tokens=_count(getattr(usage, "completion_tokens", None)),
-            cached_tokens=_count(getattr(details, "cached_tokens", None)),
-            model=self._told(_name(getattr(answer, "model", None))),
-            fingerprint=self._told(_name(getattr(answer, "system_fingerprint", None))),
+            finish=finish,
+            refusal=self._told(refusal) or None,
+            prompt_tokens=usage.prompt,
+            completion_tokens=usage.completion,
+            cached_tokens=usage.cached,
+            model=self._told(_name(answer.get("model"))),
+            fingerprint=self._told(_name(answer.get("system_fingerprint"))),
             rung=wire.rung,
             omitted=wire.omitted,
         )
 
     def _outcome_of(self, trouble: APIStatusError, wire: Wire) -> Completion | Trouble:
         """What an HTTP error means: an outcome of this request, a refusal of its form, else Transient or Refused is raised."""
+        self._refuse_redirect(trouble.response)
         status, body = trouble.status_code, trouble.body if isinstance(trouble.body, dict) else {}
         code, kind = str(body.get("code") or ""), str(body.get("type") or "")
         words = str(body.get("message") or body.get("detail") or body.get("error") or trouble.response.text.strip() or trouble.message)
@@ -204,18 +235,26 @@ class OpenAI:
     def _host(self) -> str:
         return self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
-    def _told(self, text: Json) -> str | None:
-        """An answer's text without half characters, and without the key where the endpoint gives that back."""
-        told = _whole(text)
-        return told.replace(self._key, "…") if told is not None and self._key else told
+    def _refuse_redirect(self, response: Any) -> None:
+        """Refused where the endpoint led elsewhere, and not to ask the same there: what came of that answers no request."""
+        gone = [one for one in response.history if one.status_code not in _KEPT_ON]
+        gone += [response] if response.status_code in _REDIRECTS else []
+        if gone:
+            left = gone[0]
+            where = self._words(left.headers.get("location") or "nowhere that it names")
+            todo = f"check the base URL {self._words(self.base_url)!r}: it is to be where the API itself listens"
+            raise Refused(f"{self._host()} said {left.status_code}: a redirect to {where} ({todo})") from None
+
+    def _no_completion(self, what: str) -> Transient:
+        return Transient(f"{self._host()} answered with no chat completion: {self._words(what)}", billed=True)
+
+    def _told(self, text: str | None) -> str | None:
+        """A text of an answer, without the key where the endpoint gives that back."""
+        return None if text is None else self._mask.masked(text)
 
     def _words(self, what: object) -> str:
         """The provider's words in one line, without the key."""
-        text = " ".join(str(what).split())
-        if self._key:
-            text = text.replace(self._key, "…")
-        text = _KEY.sub("…", text)
-        return text if len(text) <= 300 else text[:299] + "…"
+        return self._mask.line(what)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float:
@@ -251,9 +290,9 @@ def _whole(text: Json) -> str | None:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(text, str) else None
 
 
-def _count(number: Json) -> int | None:
-    """A number of tokens, None for what is none."""
-    return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= MOST_TOKENS else None
+def _finish(reason: Json) -> str:
+    """Why an answer ended, in a word of ours: what is written down is none of the endpoint's."""
+    return _FINISHES.get(reason.lower(), OTHER) if isinstance(reason, str) and reason else "stop"
 
 
 def _name(text: Json) -> str | None:

@@ -35,7 +35,8 @@ class Price:
     own: bool = False  # from a person's own file
 
     def cost(self, prompt: float, cached: float, completion: float) -> float:
-        """Dollars for so many tokens; `cached` are those of the prompt that the provider had cached."""
+        """Dollars for so many tokens; `cached` are those of the prompt that the provider had cached, at most all of them."""
+        cached = min(cached, prompt)
         return ((prompt - cached) * self.input + cached * self.cached + completion * self.output) / MILLION
 
 
@@ -115,11 +116,12 @@ def is_private(url: str) -> bool:
 
 
 # ---------------------------------------------------------------- files
+_USD = form.number(least=0, most=MILLION)  # per million tokens: a dollar a token is more than anybody asks
 _PRICE = form.record(
     {
-        "input": Field(form.number(least=0), "USD per million prompt tokens", required=True),
-        "cached": Field(form.number(least=0), "USD per million prompt tokens that were cached"),
-        "output": Field(form.number(least=0), "USD per million tokens of the answers", required=True),
+        "input": Field(_USD, "USD per million prompt tokens", required=True),
+        "cached": Field(_USD, "USD per million prompt tokens that were cached"),
+        "output": Field(_USD, "USD per million tokens of the answers", required=True),
     }
 )
 _FILE = form.record(

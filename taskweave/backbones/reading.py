@@ -1,6 +1,6 @@
 """From an answer's text to the JSON values in it: `values(completion, max_tokens)`, the last first.
 
-Thinking, fences and prose around them are passed over; half characters and control characters are taken out.  Raises Unusable for a
+Thinking, fences and prose around them are passed over; what cannot be seen is taken out (`legible.py`).  Raises Unusable for a
 refusal, an empty answer, and one that was cut off: whatever that still holds would be a silently shorter list.  It knows no schema.
 """
 
@@ -10,11 +10,10 @@ import json
 import re
 from typing import NamedTuple, NoReturn
 
+from taskweave.backbones.legible import is_blank, legible
 from taskweave.records import Completion, Json
 
-# Half characters, NUL and what steers a terminal: JSON can escape them, and no text is the better for them.
-_UNFIT = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_SUSPECT = re.compile(r"\\[ubf]|[^\t\n\r\x20-\x7e]")
+_SUSPECT = re.compile(r"\\[ubfr]|[^\t\n\x20-\x7e]")  # without these all of a text can be seen: JSON escapes the rest, or holds it
 _DEEPEST = 40  # levels of an answer
 _THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _START = re.compile(r"""\{\s*["'}]|\[\s*[\[{"']""")  # not: "I hope {this} helps", nor a footnote's [1]
@@ -40,14 +39,14 @@ class Found(NamedTuple):
 def values(completion: Completion, max_tokens: int) -> list[Found]:
     """The JSON objects and lists in an answer, the last first; at least one.  Raises Unusable."""
     if completion.refusal:
-        raise Unusable(f"refused: {completion.refusal}")
+        raise Unusable(f"refused: {legible(completion.refusal)}")
     if completion.finish == "length":
         raise Unusable(f"the answer was cut off at {max_tokens} tokens; be shorter")
     if completion.finish == "overflow":
         raise Unusable("the prompt is longer than the model can take")
     if completion.finish == "content_filter":
         raise Unusable("withheld by the provider's content filter")
-    if completion.text is None or not completion.text.strip():
+    if completion.text is None or is_blank(completion.text):
         raise Unusable("the answer is empty", form=True)
     text = completion.text.strip()
     try:
@@ -131,9 +130,9 @@ def _too_deep(value: Json) -> bool:
 
 
 def _clean(value: Json) -> Json:
-    """Without what no text may hold."""
+    """Without what cannot be seen."""
     if isinstance(value, str):
-        return _UNFIT.sub("", value)
+        return legible(value)
     if isinstance(value, dict):
         return {_clean(key): _clean(part) for key, part in value.items()}
     return [_clean(part) for part in value] if isinstance(value, list) else value

@@ -15,9 +15,11 @@ from taskweave.backbones.members import Members
 from taskweave.errors import BadInput, Problem, RoutingInvalid
 from taskweave.org import form
 from taskweave.org.form import Field, Kind, Reading, Where
-from taskweave.org.organization import Organization
+from taskweave.org.organization import Organization, Role
 from taskweave.org.yamlfile import Node, Unreadable, compose
 from taskweave.records import STEPS, Backbone, Json
+
+EXECUTED = ("execute", "merge")  # the steps of those who do the work; all others are of those who plan it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +52,11 @@ class Route:
     def fits(self, step: str, tier: int, role: str) -> bool:
         return all(wanted is None or one in wanted for wanted, one in ((self.steps, step), (self.tiers, tier), (self.roles, role)))
 
+    def __str__(self) -> str:
+        """What it takes, as its file could say it."""
+        named = {"step": self.steps, "tier": self.tiers, "role": self.roles}
+        return ", ".join(f"{key} {' or '.join(map(str, values))}" for key, values in named.items() if values is not None) or "anything"
+
     def told(self) -> dict[str, Json]:
         """All of it that decides what is asked."""
         wanted = {"step": self.steps, "tier": self.tiers, "role": self.roles}
@@ -69,6 +76,28 @@ class Routes:
         if place not in self._chosen:
             self._chosen[place] = next((route.identity for route in self.routes if route.fits(*place)), None)
         return self._chosen[place]
+
+
+def idle(routes: Routes, org: Organization) -> list[str]:
+    """Why some routes take nothing, whatever happens: nobody whom they name is asked what they name, or earlier ones take all of it."""
+    left = {(step, role.title) for role in org.roles.values() for step in _asked(role, org)}
+    said = []
+    for route in routes.routes:
+        fitting = {
+            (step, role.title) for role in org.roles.values() for step in _asked(role, org) if route.fits(step, role.tier, role.title)
+        }
+        if not fitting & left:
+            asked = "; ".join(f"{title} is asked {', '.join(_asked(org.roles[title], org))}" for title in route.roles or ())
+            why = "earlier routes take all of it" if fitting else f"nobody is asked that{f' ({asked})' if asked else ''}"
+            said.append(f"{routes.file}:{route.line}: this route ({route}) takes nothing: {why}")
+        left -= fitting
+    return said
+
+
+def _asked(role: Role, org: Organization) -> tuple[str, ...]:
+    """The steps that those of a role can be asked: heads, and officers without time for tasks, plan; who has time for tasks executes."""
+    plans = role.reports_to is None or role.executes == 0 or bool(org.reports(role.title))
+    return tuple(step for step in STEPS if (role.executes > 0 if step in EXECUTED else plans))
 
 
 class Routed(Members):

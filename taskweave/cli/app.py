@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +18,7 @@ from typer.core import TyperGroup
 
 from taskweave import errors, interrupts
 from taskweave.cli import output
-from taskweave.records import StyleName
+from taskweave.records import StyleName, is_text
 
 _USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps its click
 
@@ -48,9 +49,10 @@ def _named() -> Iterator[None]:
 class Door(TyperGroup):
     """A TaskWeaveError is printed without a traceback and ends with its exit code; all others pass with one."""
 
-    def make_context(self, *given: Any, **more: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         with _named():
-            return super().make_context(*given, **more)
+            _refuse_bytes(args)
+            return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -63,6 +65,17 @@ class Door(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
+
+
+def _refuse_bytes(args: Sequence[str]) -> None:
+    """Raises BadInput for an argument that is no text: its bytes could be neither written down nor shown, and a later command needs it."""
+    for word in args:
+        if not is_text(word):
+            output.json_only("--json" in args)
+            said = word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            coding = sys.getfilesystemencoding()
+            todo = "name it in UTF-8" if coding == "utf-8" else f"this shell's encoding is {coding}; set PYTHONUTF8=1, or LC_ALL=C.UTF-8"
+            raise errors.BadInput(f"the argument '{said}' cannot be read as text: {todo}. Nothing was written.")
 
 
 app = typer.Typer(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,15 +24,21 @@ if TYPE_CHECKING:
     from taskweave.estimating import Estimate, Row, Span
     from taskweave.records import Backbone
 
+MODEL = "openai:gpt-4o-mini"  # what is estimated where nothing is named: the stand-in costs nothing
 _TITLES = (("steps", "step"), ("levels", "level"), ("roles", "role"), ("backbones", "backbone"))
 
 
 def estimate(
     org: Org,
     backbone: Annotated[
-        str,
-        typer.Option("--backbone", metavar="B", help="What would answer; nothing is asked of it, e.g. --backbone openai:gpt-4o-mini."),
-    ] = "openai:gpt-4o-mini",
+        str | None,
+        typer.Option(
+            "--backbone",
+            metavar="B",
+            help=f"What would answer; nothing is asked of it, e.g. --backbone local. By default {MODEL}; with --routing scripted, as run.",
+            show_default=False,
+        ),
+    ] = None,
     base_url: BaseUrl = None,
     until: Annotated[
         str,
@@ -79,7 +86,7 @@ def estimate(
 
     found = count(
         Organization.load(org),
-        backbone=backbone,
+        backbone=backbone or (MODEL if routing is None else "scripted"),
         base_url=base_url,
         seed=seed,
         until=until,
@@ -103,15 +110,15 @@ def estimate(
 
 
 def agreement(
-    count: Callable[[Backbone, StyleName], Estimate], price_file: Path | None, *, yes: bool
-) -> Callable[[Backbone, StyleName], None]:
+    count: Callable[[Backbone, StyleName | None], Estimate], price_file: Path | None, *, yes: bool
+) -> Callable[[Backbone, StyleName | None], None]:
     """What a run calls before it begins: nothing for a backbone that nobody bills, else the estimate and the question.  `yes` is the answer
     beforehand, as a budget is.
 
     Raises BadInput where nobody can be asked, Interrupted where the answer is no.
     """
 
-    def agree(backbone: Backbone, style: StyleName) -> None:
+    def agree(backbone: Backbone, style: StyleName | None) -> None:
         from taskweave.backbones.pricing import read_prices
 
         if not yes and may_be_billed(backbone, None if price_file is None else read_prices(price_file)):
@@ -184,14 +191,25 @@ def remarks(found: Estimate) -> list[tuple[str, str]]:
             whose = "your own" if price.own else "list"
             per = f"USD per million tokens: {price.input:g} prompt, {price.output:g} completion; nothing cached"
             lines.append(("price", f"{of_whom}{whose} prices {of}, {per}"))
+    if any(span.backbones for span in found.spans):
+        lines.append(("routes", f"what no route takes goes to {found.backbone} (--backbone), as in a run"))
     if found.speed is not None:
         said = f"{found.speed.rate:,.0f} completion tokens a second with {found.speed.in_flight} in flight, as probed"
         hours = ", ".join(f"{span.until}: {duration(span.hours * 3600)}" for span in found.spans if span.hours is not None)
         lines.append(("hours", f"{hours} at least ({said}; what waits for another answer is not in it)"))
     else:
-        lines.append(("hours", f"not known: 'taskweave probe --backbone {found.backbone}' finds out how fast it answers"))
+        lines.append(("hours", _unknown_hours(found)))
     lines.append(("", "an estimate: a model plans otherwise than the stand-in, and so is asked for more or less"))
     return lines
+
+
+def _unknown_hours(found: Estimate) -> str:
+    """Why no hours are known, and what finds them out."""
+    models = [name for name in found.prices if name.partition(":")[0] in ("openai", "local")]
+    if found.backbone in models:
+        where = "" if found.base_url is None else f" --base-url {quote(found.base_url)}"
+        return f"not known: 'taskweave probe --backbone {quote(found.backbone)}{where}' finds out how fast it answers"
+    return f"not known: of {', '.join(models)}" if models else "none to speak of: no model is asked"
 
 
 def as_values(found: Estimate) -> dict[str, Any]:

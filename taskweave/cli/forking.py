@@ -87,7 +87,13 @@ def fork(
     ] = None,
     patience: Annotated[
         float | None,
-        typer.Option("--patience", callback=finite, min=0, help="Seconds to wait out an outage, e.g. --patience 60.", show_default=False),
+        typer.Option(
+            "--patience",
+            callback=finite,
+            min=0,
+            help="Seconds to wait out an outage, and that one call may take (at least 5), e.g. --patience 60.",
+            show_default=False,
+        ),
     ] = None,
     max_fallback: MaxFallback = None,
     budget_usd: BudgetUsd = None,

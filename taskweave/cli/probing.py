@@ -49,12 +49,14 @@ def probe(
     """
     if backbone == "scripted":
         raise BadInput("backbone 'scripted' answers here, without a server: there is nothing to probe. Name one, for example openai:MODEL.")
+    from taskweave.answering import make_ready
     from taskweave.backbones import backbone as made
     from taskweave.backbones.probed import keep, place_of, recall
     from taskweave.looking import longest
     from taskweave.prompts import PromptBook
 
     answering = made(backbone, base_url=base_url)
+    make_ready(answering)
     place = place_of(answering.name, base_url)
     where = answering.name if place is None else f"{answering.name} at {place}"
     output.note(f"Asking {where} for about {seconds:g} seconds.")

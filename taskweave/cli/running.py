@@ -115,7 +115,12 @@ def run(
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most calls in flight at a time, e.g. --limit 4.")] = 16,
     patience: Annotated[
         float,
-        typer.Option("--patience", callback=finite, min=0, help="Seconds to wait out an outage before the run stops, e.g. --patience 60."),
+        typer.Option(
+            "--patience",
+            callback=finite,
+            min=0,
+            help="Seconds to wait out an outage before the run stops, and that one call may take (at least 5), e.g. --patience 60.",
+        ),
     ] = 600.0,
     style: Annotated[
         Style | None,
@@ -178,13 +183,14 @@ def run(
         interrupts.name(lambda: interrupts.found([str(place)]))
     inputs = [prompts] if prompts is not None else []
 
-    def estimated(asked: Backbone, kind: StyleName) -> Estimate:
+    def estimated(asked: Backbone, kind: StyleName | None) -> Estimate:
         from taskweave.backbones.pricing import read_prices
         from taskweave.estimating import estimate
 
         return estimate(
             organization,
-            backbone=asked.name,
+            backbone=backbone,
+            answering=asked,
             base_url=base_url,
             seed=seed,
             until=until,
@@ -243,7 +249,11 @@ def resume(
     patience: Annotated[
         float | None,
         typer.Option(
-            "--patience", callback=finite, min=0, help="Seconds to wait out an outage from now on, e.g. --patience 60.", show_default=False
+            "--patience",
+            callback=finite,
+            min=0,
+            help="Seconds to wait out an outage from now on, and that one call may take (at least 5), e.g. --patience 60.",
+            show_default=False,
         ),
     ] = None,
     max_fallback: MaxFallback = None,

@@ -159,6 +159,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("time left", duration(now.left)),
         *([] if now.trouble is None else [("trouble", silent(*now.trouble))]),
         ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
+        *((name, f"{came:,} cases arrived, {ended:,} completed, {came - ended:,} open") for name, (came, ended) in now.cases.items()),
         ("calls", f"{_calls(now)}, {lost}"),
         ("tokens", tokens),
         *(economy.lines(now.economy) if now.economy is not None else ()),
@@ -198,8 +199,8 @@ def _fallbacks(now: Status) -> list[tuple[str, str]]:
     """The share of answers that code had to make, and where they are: a share of all would hide a step that always fails."""
     from taskweave.report.wording import percent
 
-    asked = sum(counts[0] for levels in now.answers.values() for counts in levels.values())
-    said = f"{percent(now.fallback_share, 1)} of {asked:,} answers" if asked else "-"
+    said = f"{percent(now.fallback_share, 1)} of {now.asked:,} answers" if now.asked else "-"
+    said += " until the stop" if now.asked and not now.answers else ""
     if now.max_fallback is not None:
         said += f" (stops beyond {100 * now.max_fallback:g} %)"
     lines = [("fallback share", said)]

@@ -23,11 +23,16 @@ _QUICKEST = 0.05  # seconds in which nothing can be answered
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """A bound that ended a run: the setting's name (`budget_usd`), what it allowed, and what would let the run go on."""
+    """A bound that ended a run: the setting's name (`budget_usd`), what it allowed, and what would let the run go on.
+
+    Of a bound on a share, also of how many answers until then (`asked`) and how many of them counted (`counted`).
+    """
 
     option: str
     allowed: float
     enough: float
+    asked: int = 0
+    counted: int = 0
 
 
 class Halt(Protocol):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from taskweave.backbones.lengths import Lengths, Planned, StepLength, read_lengths
+from taskweave.backbones.probe import SITE as LOOK
 from taskweave.backbones.stretched import items
 from taskweave.engine.reader import JournalReader, Taken
 from taskweave.errors import BadInput, FileInvalid
@@ -52,7 +53,8 @@ def measure(folder: RunFolder) -> Lengths:
     steps: defaultdict[str, _Sums] = defaultdict(_Sums)
     with JournalReader(folder.journal_path) as journal:
         for one in journal.taken():
-            steps[one.prompt].add(one)
+            if one.site != LOOK:  # no question of a step
+                steps[one.prompt].add(one)
         weeks, began = journal.weeks(), journal.session_began()
     if not steps:
         raise BadInput(f"{folder.path}: nothing was answered yet, so there is no length to measure. Let it run first.")

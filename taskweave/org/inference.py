@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import date, timedelta
 
-from taskweave.org import catalogue, structure
+from taskweave.org import catalogue, recurring, structure
 from taskweave.org.form import Reading
 from taskweave.org.organization import (
     ACTIVITIES,
@@ -52,6 +52,7 @@ def resolve(raw: Raw, reading: Reading) -> Organization:
         workload=Workload(**raw.get("workload", {})),
         activities=tuple(dict.fromkeys(raw.get("activities", ACTIVITIES))),
         environment={name: Kpi(**{**_bounds(kpi), **kpi}) for name, kpi in raw.get("environment", {}).items()},
+        work={name: recurring.resolve(one) for name, one in raw.get("work", {}).items()},
         given=_given(raw, reading),
     )
 

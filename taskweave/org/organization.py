@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import date
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -144,6 +145,42 @@ class Kpi(Value):
     raised_by: dict[str, float] = Field(default_factory=dict)
 
 
+class Escalation(Value):
+    """After the step `after` a `share` of the cases goes to the role `to` for one step more, `step`, of so many hours; then it goes on."""
+
+    share: float
+    to: str
+    step: str
+    after: str
+    hours: tuple[float, float]
+
+
+class Rework(Value):
+    """Each time the step `source` is finished, the case goes back to the step `target` with this chance."""
+
+    share: float
+    source: str
+    target: str
+
+
+class RecurringWork(Value):
+    """Work that comes again and again, in cases that run through `steps` (activity -> least and most hours).
+
+    A stream's cases arrive by chance, `arrivals` a week on average; a cycle's begin at the `start` or `end` of `every` so many
+    weeks, months or quarters.  `role` does the steps: the stream's role, or the cycle's owner.
+    """
+
+    kind: Literal["stream", "cycle"]
+    role: str
+    arrivals: float | None
+    every: str | None
+    at: Literal["start", "end"] | None
+    hours: tuple[float, float]
+    steps: dict[str, tuple[float, float]]
+    escalate: Escalation | None
+    rework: Rework | None
+
+
 class Organization(Value):
     """𝔹: roles, reporting lines, goals and environment, resolved.
 
@@ -164,6 +201,7 @@ class Organization(Value):
     workload: Workload
     activities: tuple[str, ...]
     environment: dict[str, Kpi]
+    work: dict[str, RecurringWork] = Field(default_factory=dict)
     given: frozenset[str] = frozenset()
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweave.errors import OrganizationInvalid
-from taskweave.org import form
+from taskweave.org import form, recurring
 from taskweave.org.form import Field, Kind, Reading
 from taskweave.org.inference import resolve
 from taskweave.org.organization import Organization
@@ -157,6 +157,7 @@ FILE: Kind = form.record(
         ),
         "activities": Field(_NAMES, "the vocabulary of activities"),
         "environment": Field(form.mapping_of(form.clean_name, _KPI, "a reading"), "readings that drift, and the goals that move them"),
+        "work": Field(recurring.WORK, "streams and cycles of recurring work, by name"),
     }
 )
 

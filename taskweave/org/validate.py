@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-from taskweave.org import catalogue, structure
+from taskweave.org import catalogue, recurring, structure
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.form import Reading, alike, nearest, said
 from taskweave.org.inference import calendar_spec, usual_part
@@ -39,6 +39,7 @@ def check(raw: Raw, reading: Reading) -> None:
     _workload(raw, reading)
     _undescribed(raw, reading)
     _environment(raw, reading)
+    _recurring(raw, reading)
     _calendar(raw, reading)
 
 
@@ -296,6 +297,16 @@ def _environment(raw: Raw, reading: Reading) -> None:
                 if goal not in goals:
                     path = ("environment", kpi, key, goal)
                     reading.wrong_at(path, f"unknown goal {said(goal)} in environment.{kpi}.{key}{nearest(goal, goals)}")
+
+
+def _recurring(raw: Raw, reading: Reading) -> None:
+    roles = raw["roles"]
+    superiors = {role.get("reports_to") for role in roles.values()}
+
+    def part(title: str) -> float:
+        return float(roles[title].get("executes", usual_part(title, superiors)))
+
+    recurring.check(raw, reading, part, calendar_spec(raw).hours)
 
 
 def _calendar(raw: Raw, reading: Reading) -> None:

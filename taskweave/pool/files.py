@@ -169,7 +169,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _try(path: Path, options: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path.resolve()))}?{options}", uri=True, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(f"file:{quote(os.fsencode(path.resolve()))}?{options}", uri=True, isolation_level=None, check_same_thread=False)
 
 
 def leave_wal(connection: sqlite3.Connection) -> None:

@@ -16,13 +16,14 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from taskweave.backbones.legible import UNSEEN
 from taskweave.backbones.reading import values
 from taskweave.engine.reader import Call, JournalReader
 from taskweave.errors import BadInput
 from taskweave.records import Completion, Json
 from taskweave.runs import RunFolder
 
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # what would steer the terminal on which an answer is shown
+_UNSEEN = re.compile(f"[{UNSEEN}\r]")  # what would steer the terminal on which an answer is shown
 
 
 def calls_at(folder: RunFolder, site: str) -> list[Call]:
@@ -103,9 +104,14 @@ def _raw(call: Call) -> str:
         return json.dumps(call.outcome, ensure_ascii=False)
     answer = call.outcome
     if answer.get("refusal"):
-        return f"refused: {answer['refusal']}"
+        return f"refused: {_shown(answer['refusal'])}"
     finish = answer.get("finish", "stop")
-    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], str(answer["text"])) + ("" if finish == "stop" else f"\n({finish})")
+    return _shown(answer["text"]) + ("" if finish == "stop" else f"\n({finish})")
+
+
+def _shown(text: object) -> str:
+    """A text whose unseen characters are written as escapes."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def _line(name: str, value: str) -> Text:

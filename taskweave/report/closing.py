@@ -20,6 +20,7 @@ from taskweave.evaluation.text import Built, Share, distinct_titles, naming_sour
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.organization import Organization
 from taskweave.org.population import Agent, Population
+from taskweave.org.recurring import expected_hours
 from taskweave.pool.pool import Pool
 from taskweave.records import STEPS, Json
 from taskweave.report.figures import (
@@ -40,6 +41,7 @@ from taskweave.report.figures import (
     step_calls,
     task_edges,
 )
+from taskweave.report.recurring import Cases, case_logs, cases
 from taskweave.report.trace import STAND_IN
 from taskweave.report.wording import DASH, percent
 
@@ -50,7 +52,7 @@ class Closing(NamedTuple):
     `origins` and `qualities` count results, `steps` and `backbones` calls, `answers` structured questions by step and level;
     `to_demand_as_named` and `to_reference_as_named` leave out subtasks whose role code chose.  `linked` are merged results after week 1
     that use a result of another task, `naming` those of them whose text names one by title or author; `titles` of merged results by id.
-    `without` are the parts of the loop that the run leaves out.
+    `without` are the parts of the loop that the run leaves out; `cases` are those of recurring work.
     """
 
     organization: str
@@ -77,6 +79,7 @@ class Closing(NamedTuple):
     linked: Share
     naming: Share
     without: tuple[str, ...] = ()
+    cases: tuple[Cases, ...] = ()
 
     @property
     def stand_in(self) -> bool:
@@ -140,6 +143,7 @@ class _Reading:
             distinct=distinct_titles([row["title"] for row in self.tasks], [*(row["name"] for row in self.agents.values()), self.org.name]),
             linked=linked,
             naming=naming,
+            cases=self._cases(),
         )
 
     def _role(self, agent: str | None) -> str:
@@ -177,6 +181,9 @@ class _Reading:
         planned = {row["id"]: row["status"] for row in self.subtasks if row["status"] != "dropped"}
         fallbacks = {row["id"] for row in (*self.subtasks, *self.results) if row["quality"] == "fallback"}
         return completion(planned, {name for name, status in planned.items() if status == "done"}, fallbacks)
+
+    def _cases(self) -> tuple[Cases, ...]:
+        return cases(case_logs(self.pool.rows("events"), self.calendar)) if any(self.pool.rows("events", kind="arrive")) else ()
 
     # ------------------------------------------------------------ what builds on what
     def _links(self, edges: set[tuple[str, str]]) -> tuple[Share, Share]:
@@ -220,8 +227,8 @@ def _quarter_of_id(task: str) -> int:
 def demanded(org: Organization, population: Population, calendar: WorkCalendar, weeks: int) -> dict[str, float]:
     """Subtasks that the workload asks of each executing role in the first `weeks` weeks.
 
-    present hours x utilisation x demand / middle hours; an agent is present on working days on which it is not away, with its fte and
-    its share for executing.  Absences that incidents bring are no part of it: it is what the organization file implies.
+    (present hours x utilisation x demand - hours of recurring work) / middle hours; an agent is present on working days on which it is not
+    away, with its fte and its share for executing.  Absences that incidents bring are no part of it: it is what the file implies.
     """
     subtasks: dict[str, float] = defaultdict(float)
     for agent in population.agents:
@@ -229,6 +236,11 @@ def demanded(org: Organization, population: Population, calendar: WorkCalendar, 
         hours = present_days(agent, calendar, weeks) * org.calendar.hours * agent.fte * agent.executes
         if hours:
             subtasks[role.title] += hours * org.workload.utilisation * role.demand / role.middle_hours
+    for week in calendar.weeks[:weeks]:
+        for title, hours in expected_hours(org, calendar, week).items():
+            subtasks[title] -= hours / org.roles[title].middle_hours
+    for title in subtasks:
+        subtasks[title] = max(0.0, subtasks[title])
     return dict(subtasks)
 
 
@@ -245,6 +257,7 @@ def render(figures: Closing) -> RenderableType:
         _heading(figures),
         _quarter_table(figures),
         _load_table(figures),
+        *_case_table(figures),
         _role_table(figures),
         *_divergences(figures),
     ]
@@ -307,6 +320,17 @@ def _quarter_table(figures: Closing) -> RenderableType:
 def _load_table(figures: Closing) -> Table:
     rows = [(d.department or "(no department)", f"{d.available:,.0f}", f"{d.booked:,.0f}", percent(d.share)) for d in figures.loads]
     return _table("\nLoad by department", "department", ("hours available", "booked", "share"), rows)
+
+
+def _case_table(figures: Closing) -> list[RenderableType]:
+    rows = [(c.name, f"{c.arrived:,}", f"{c.completed:,}", f"{c.open:,}", _hours(c.waited), _hours(c.worked)) for c in figures.cases]
+    says = "waited, worked: working hours of a completed case on average; open: when the last week closed"
+    table = _table("", "work", ("arrived", "completed", "open", "waited", "worked"), rows)
+    return [_under("Recurring work", says, table)] if rows else []
+
+
+def _hours(value: float | None) -> str:
+    return DASH if value is None else f"{value:,.1f}"
 
 
 def _role_table(figures: Closing) -> Table:

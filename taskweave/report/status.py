@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -49,11 +49,13 @@ class Status:
     it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited cost nothing
     here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
-    tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `fallback_share` is that of all of them, None
-    before there is any.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
+    tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `asked` counts them and `fallback_share`
+    is that of all of them, None before there is any: before a week is closed both are of what had been answered when a share of fallbacks
+    stopped the run.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
     `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run has taken and what is allowed, lost calls
     counted at the most; `trouble` is what goes wrong now.  `without` are the parts of the loop that it leaves out.  `economy` is
-    there where it was asked for: it reads all that was sent.
+    there where it was asked for: it reads all that was sent.  `cases` are those of recurring work by name, up to the last closed week:
+    arrived, completed.
     """
 
     run: str
@@ -87,6 +89,7 @@ class Status:
     planned: int
     done_without_fallback: int
     cost_uncached: float | None
+    asked: int
     fallback_share: float | None
     answers: Mapping[str, Mapping[str, tuple[int, int, int]]]
     backbones: Mapping[str, Mapping[str, int]]
@@ -104,6 +107,7 @@ class Status:
     parent_week: int | None
     next: str
     economy: Economy | None = None
+    cases: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
         """As JSON values."""
@@ -130,6 +134,8 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
     state = _state(folder, counts, stop, running=holder is not None, finished=finished)
     told, origin = facts.get("answers", []), _origin(config, uses)
     asked, fallbacks = sum(one[3] for one in told), sum(one[5] for one in told)
+    if not closed and stop is not None and stop.bound is not None:
+        asked, fallbacks = stop.bound.asked, stop.bound.counted  # no week tells of them
     cost = _bill(folder, uses)
     date = calendar.days[tick] if tick is not None and tick < len(calendar.days) else calendar.days[0]
     return Status(
@@ -162,6 +168,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         completion_tokens=sum(use.completion_tokens for use in uses),
         planned=int(facts.get("planned", 0)),
         done_without_fallback=int(facts.get("done_without_fallback", 0)),
+        asked=asked,
         fallback_share=fallbacks / asked if asked else None,
         answers=_by_step(told),
         backbones=_by_backbone(told, uses),
@@ -181,6 +188,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         parent_week=None if config.parent is None else config.parent.week,
         next=_next(folder, state, stop.bound if stop is not None else None),
         economy=spent,
+        cases=dict(facts.get("cases", {})),
     )
 
 

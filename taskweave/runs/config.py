@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taskweave.errors import BadInput
-from taskweave.records import StyleName
+from taskweave.records import StyleName, is_text
 
 VERSION = 2  # 1 had no parent, no budgets and no parts left out
 
@@ -89,8 +89,13 @@ class RunConfig(BaseModel):
         return next(one for one in reversed(self.segments) if one.week <= week)
 
     def text(self) -> str:
-        """The file's content: sorted keys, one value a line."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        """The file's content: sorted keys, one value a line.  Raises BadInput for a name whose bytes are no text."""
+        text = json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        if (odd := next((line.strip() for line in text.split("\n") if not is_text(line)), None)) is not None:
+            raise BadInput(
+                f"a run cannot write down {odd!r}: it is no text in UTF-8. Rename what is called so, or go on in another folder."
+            )
+        return text
 
 
 def read_config(text: str, file: str) -> RunConfig:

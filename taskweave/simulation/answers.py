@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -52,7 +52,8 @@ def _sources(value: Json) -> Json:
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
-Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]  # 10 words are asked for
+MOST_TITLE = 300  # characters, where 10 words are asked for
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_TITLE)]
 Note = Annotated[str, StringConstraints(strip_whitespace=True, max_length=20_000), BeforeValidator(lambda v: "" if v is None else v)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_texts)]
 
@@ -61,6 +62,15 @@ class Answer(BaseModel):
     """One step's answer: frozen; keys beyond those asked for are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def by_code(cls, **values: Any) -> Self:
+        """The answer that code makes where a backbone gave none: a text that is longer than it may be there is cut, and ends in "…"."""
+        for name, value in values.items():
+            most = next((found.max_length for found in cls.model_fields[name].metadata if isinstance(found, StringConstraints)), None)
+            if isinstance(value, str) and most is not None and len(value) > most:
+                values[name] = value[: most - 1].rstrip() + "…"
+        return cls(**values)
 
 
 class Formulation(Answer):

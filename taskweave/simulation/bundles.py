@@ -12,10 +12,13 @@ from typing import Any
 
 from taskweave.backbones.legal import nearest
 from taskweave.backbones.structured import Answered, CallRow
+from taskweave.cutting import cut
 from taskweave.records import BY_CODE, BY_CODE_SAID, Mark, Quality, TaskSpec, worst
 from taskweave.simulation import answers
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.setting import Setting
+
+_TITLE = 50  # tokens of a title made of a duty, which may be long
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +56,9 @@ def complete_objectives(
     filled = [agent for agent in recipients if all(objective.owner != agent for objective, _ in given)]
     for agent in filled:
         notes.append(f"no objective for {agent}: the plan itself was passed on")
-        given.append((answers.Objective(owner=agent, text=f"Carry out your part of the plan: {plan}", goals=(), measure=""), BY_CODE))
+        given.append(
+            (answers.Objective.by_code(owner=agent, text=f"Carry out your part of the plan: {plan}", goals=(), measure=""), BY_CODE)
+        )
     value = Objectives(objectives=tuple(objective for objective, _ in given), marks=tuple(mark for _, mark in given))
     completed = answered.with_value(value, notes)
     return replace(completed, quality="fallback") if filled else completed
@@ -107,7 +112,7 @@ def filler(setting: Setting, slot: Slot, plan: str) -> TaskSpec:
     role = setting.org.roles[slot.roles[0]]
     duty = (role.responsibilities or (f"Do the work of a {role.title}",))[0]
     return TaskSpec(
-        title=f"{role.title}: {duty}",
+        title=cut(f"{role.title}: {duty}", _TITLE),
         background=plan,
         description=duty,
         activity=(role.activities or setting.org.activities)[0],

@@ -1,7 +1,8 @@
 """How much work does a unit plan for a week?  Code decides: from free hours to composite tasks with roles and hours.
 
-Entry point: `Capacity.slots`.  Free hours of a role = present hours x utilisation x demand - carried hours; what does not make a whole
-subtask is owed to the role and counted the next week, so that shares hold over a year.  It refuses to know what the work is about.
+Entry point: `Capacity.slots`.  Free hours of a role = present hours x utilisation x demand - carried and recurring work; what does not
+make a whole subtask is owed to the role and counted the next week, so that shares hold over a year.
+It refuses to know what the work is about.
 """
 
 from __future__ import annotations
@@ -43,17 +44,18 @@ class Capacity:
         self._org, self._seed = org, seed
         self._owed: dict[tuple[str, str], float] = {}
 
-    def slots(self, owner: str, site: str, present: Mapping[str, float], carried: Mapping[str, float]) -> list[Slot]:
+    def slots(self, owner: str, site: str, present: Mapping[str, float], taken: Mapping[str, float]) -> list[Slot]:
         """The composite tasks that `owner` plans this week.
 
-        `present` are working hours by role (of those who may be given work here), `carried` the hours of work of earlier weeks still open.
+        `present` are working hours by role (of those who may be given work here), `taken` those that work of earlier weeks still
+        open and recurring work take.
         """
         work, org = self._org.workload, self._org
         counts: dict[str, int] = {}
         for role in org.roles:
             if role not in present:
                 continue
-            free = max(0.0, present[role] * work.utilisation * org.roles[role].demand - carried.get(role, 0.0))
+            free = max(0.0, present[role] * work.utilisation * org.roles[role].demand - taken.get(role, 0.0))
             owed = self._owed.get((owner, role), 0.0) + free / org.roles[role].middle_hours
             counts[role] = math.floor(owed + 1e-9)
             self._owed[owner, role] = owed - counts[role]

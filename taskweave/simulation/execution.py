@@ -254,7 +254,7 @@ def score(setting: Setting, matcher: Matcher, step: Step, eligible: Mapping[str,
 
 def filler(setting: Setting, spec: TaskSpec, role: str, *, chained: bool, number: int) -> answers.ProposedSubtask:
     """The subtask that stands in where a backbone named none."""
-    return answers.ProposedSubtask(
+    return answers.ProposedSubtask.by_code(
         goal=f"{spec.title}: the part of the {role}",
         activity=spec.activity,
         role=role,
@@ -322,7 +322,7 @@ def execute(
             inputs,
             answers.deliverable(setting.kinds(role)),
             answers.Deliverable.model_validate,
-            lambda: answers.Deliverable(
+            lambda: answers.Deliverable.by_code(
                 artifact=artifacts[0] if artifacts else "report",
                 title=step.goal,
                 content=f"No usable text was returned for this subtask: {step.goal}.",
@@ -399,7 +399,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
             inputs,
             answers.merged(),
             answers.Merged.model_validate,
-            lambda: answers.Merged(title=spec.title, content="\n\n".join(f"{p.title}\n{p.content}" for p in partials)),
+            lambda: answers.Merged.by_code(title=spec.title, content="\n\n".join(f"{p.title}\n{p.content}" for p in partials)),
             agent=agent,
         )
         return Deliverable(

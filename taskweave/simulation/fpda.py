@@ -71,7 +71,7 @@ def formulate(setting: Setting, scene: Scene, *, carried: Sequence[str]) -> Work
             inputs,
             answers.formulation(),
             answers.Formulation.model_validate,
-            lambda: answers.Formulation(plan=f"Go on with what was asked: {kept}", focus=(), risks=()),
+            lambda: answers.Formulation.by_code(plan=f"Go on with what was asked: {kept}", focus=(), risks=()),
             agent=scene.owner,
         )
 
@@ -100,7 +100,7 @@ def partition(setting: Setting, scene: Scene, recipients: Sequence[str]) -> Work
             inputs,
             answers.partition(tuple(recipients), goals),
             answers.Partition.model_validate,
-            lambda: answers.Partition(objectives=()),
+            lambda: answers.Partition.by_code(objectives=()),
             agent=scene.owner,
         )
         return complete_objectives(setting, answered, recipients, plan.plan)
@@ -174,7 +174,7 @@ def respond(setting: Setting, scene: Scene, incident: Json, open_tasks: Sequence
                 inputs,
                 schema,
                 answers.Response.model_validate,
-                lambda: answers.Response(plan=f"{plan_text(needs['plan'])} Attend to: {incident['title']}.", urgent=()),
+                lambda: answers.Response.by_code(plan=f"{plan_text(needs['plan'])} Attend to: {incident['title']}.", urgent=()),
                 agent=scene.owner,
             )
             answered = answered or got
@@ -258,7 +258,7 @@ def count(setting: Setting, *, counts: Mapping[str, int], tasks: Sequence[Json])
 def told_by_counts(counts: Mapping[str, int], tasks: Sequence[Json], rolled_up: str = "") -> answers.Diagnosis:
     """How many tasks of a period ended how, and which were late or blocked."""
     tally = ", ".join(f"{count} {name}" for name, count in counts.items())
-    return answers.Diagnosis(
+    return answers.Diagnosis.by_code(
         summary=f"Tasks of the period: {tally}. {rolled_up}".rstrip(),
         deviations=tuple(task["title"] for task in tasks if task["status"] == "spilled"),
         blockers=tuple(task["title"] for task in tasks if task["status"] == "blocked"),
@@ -289,7 +289,7 @@ def align(setting: Setting, scene: Scene) -> Work:
             inputs,
             answers.alignment(),
             answers.Alignment.model_validate,
-            lambda: answers.Alignment(plan=plan_text(needs["plan"]), changes=()),
+            lambda: answers.Alignment.by_code(plan=plan_text(needs["plan"]), changes=()),
             agent=scene.owner,
         )
 
@@ -323,7 +323,7 @@ def reconcile(setting: Setting, scene: Scene, siblings: Sequence[str]) -> Work:
             inputs,
             answers.reconciliation(tuple(siblings)),
             answers.Reconciliation.model_validate,
-            lambda: answers.Reconciliation(plan=plan_text(needs["plan"]), requests=()),
+            lambda: answers.Reconciliation.by_code(plan=plan_text(needs["plan"]), requests=()),
             agent=scene.owner,
         )
         requests, notes = [], []
@@ -361,7 +361,7 @@ def roll_up(setting: Setting, scene: Scene, children: Sequence[tuple[str, str]])
             inputs,
             answers.roll_up(),
             answers.RollUp.model_validate,
-            lambda: answers.RollUp(summary=" ".join(summaries)),
+            lambda: answers.RollUp.by_code(summary=" ".join(summaries)),
             agent=scene.owner,
         )
 

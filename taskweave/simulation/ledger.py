@@ -23,7 +23,7 @@ from taskweave.records import BY_CODE_SAID, Json
 from taskweave.simulation.tally import Counts, Key, One, Tally
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
-_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked"})
+_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked", "pause", "rework", "escalate", "complete"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,6 +25,7 @@ from taskweave.simulation.fpda import Scene, plan_text, summary_text
 from taskweave.simulation.free_hours import FreeHours
 from taskweave.simulation.incidents import Incidents, InForce
 from taskweave.simulation.open_work import OpenTask
+from taskweave.simulation.recurring import Recurring
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_path
@@ -33,10 +34,10 @@ from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_pa
 class Planning:
     """The units of a year: one open unit a level and owner."""
 
-    def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents) -> None:
-        self._stage, self._tasks, self._incidents = stage, tasks, incidents
+    def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents, recurring: Recurring) -> None:
+        self._stage, self._tasks, self._incidents, self._recurring = stage, tasks, incidents, recurring
         self.demands = Demands()
-        self._free = FreeHours(stage, tasks, incidents, self.demands)
+        self._free = FreeHours(stage, tasks, incidents, recurring, self.demands)
         self.open: dict[tuple[Level, str], Unit] = {}
         self._before: dict[tuple[Level, str], Unit] = {}
         self._requests: dict[tuple[Level, str], dict[str, Promise]] = {}
@@ -50,11 +51,13 @@ class Planning:
         stage, setting = self._stage, self._stage.setting
         goals = "; ".join(goal.text for goal in setting.org.goals.values())
         readings = "; ".join(f"{kpi} {spec.start:g} {spec.unit}".strip() for kpi, spec in setting.org.environment.items())
-        plan = answers.Formulation(plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=())
+        plan = answers.Formulation.by_code(
+            plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=()
+        )
         given = stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=setting.origin))
         root = Unit(id=ROOT, level="year", period="", owner="", parent=None, plan=given, plans={}, has_children=True)
         if readings:
-            summary = answers.RollUp(summary=f"First readings: {readings}.")
+            summary = answers.RollUp.by_code(summary=f"First readings: {readings}.")
             root.diagnosis = stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=setting.origin))
         written = {"plan": plan.plan, "diagnosis": f"First readings: {readings}." if readings else None, "owner": setting.org.root.title}
         stage.ledger.rows(("states", self._state_row(root) | written | {"quality": "ok", "origin": None}))
@@ -81,7 +84,8 @@ class Planning:
             # An officer without reports plans without delegating, to itself either.
             has_children=bool(delegation.reports(owner) or delegation.executors(owner)) and bool(delegation.children(level, owner)),
         )
-        self._before_open(unit)
+        if unit.key in self.open:  # what its last plan and diagnosis come from
+            self._before[unit.key] = self.open[unit.key]
         self.open[unit.key] = unit
         if level == "week":
             unit.slots = self._free.planned(unit, week)
@@ -126,11 +130,6 @@ class Planning:
                 self._close_objectives(unit)
         for requests in self._requests.values():
             requests.pop(owner, None)
-
-    def _before_open(self, unit: Unit) -> None:
-        """The unit of the period before, by level and owner, is what its last plan and diagnosis come from."""
-        if unit.key in self.open:
-            self._before[unit.key] = self.open[unit.key]
 
     def _formulate(self, unit: Unit, carried: Sequence[str]) -> None:
         stage, before = self._stage, self._before.get(unit.key)
@@ -217,7 +216,7 @@ class Planning:
     def _close_round(self, level: Level, units: Sequence[Unit]) -> None:
         stage = self._stage
         closing: list[Unit] = []
-        found: dict[str, Promise] = {}  # what the period came to, by owner
+        in_force, found = dict[str, Promise](), dict[str, Promise]()  # the plan worked to, and what the period came to, by owner
         for unit in units:
             finished: list[tuple[OpenTask, Promise | None]] = []
             if level == "week":
@@ -231,6 +230,7 @@ class Planning:
                 self._close_objectives(unit)
             if unit.silent and not shown:
                 continue
+            in_force[unit.owner] = unit.plan
             found[unit.owner] = self._diagnose(unit, shown, [merged for _, merged in finished if merged is not None])
             self._align(unit, found[unit.owner])
             closing.append(unit)
@@ -241,7 +241,7 @@ class Planning:
             if unit.parent is not None and unit.parent is not self._root:
                 below.setdefault(unit.parent, []).append(unit)
         for parent, children in below.items():
-            self._roll_up(parent, children, found)
+            self._roll_up(parent, children, in_force, found)
 
     def _count(self, unit: Unit, still_open: Sequence[OpenTask], finished: Sequence[OpenTask]) -> None:
         counts = Counter({"done": 0, "spilled": 0, "blocked": 0, "dropped": 0})
@@ -332,8 +332,8 @@ class Planning:
             for other in siblings:
                 self._requests.setdefault((level, other.owner), {})[unit.owner] = reconciled
 
-    def _roll_up(self, parent: Unit, children: Sequence[Unit], found: Mapping[str, Promise]) -> None:
-        """U_up: what the children came to becomes the parent's; without it nothing that they found goes up, only what code counts."""
+    def _roll_up(self, parent: Unit, children: Sequence[Unit], in_force: Mapping[str, Promise], found: Mapping[str, Promise]) -> None:
+        """U_up: what the children came to, by the plans they worked to, becomes the parent's; without it only what code counts goes up."""
         stage = self._stage
         if not stage.setting.has("roll_up"):
             return
@@ -343,7 +343,7 @@ class Planning:
         needs: dict[str, Any] = {
             "plan": parent.plan,
             "last": parent.diagnosis,
-            "plans": [child.plan for child in children],
+            "plans": [in_force[child.owner] for child in children],
             "diagnoses": [found[child.owner] for child in children],
         }
         parent.diagnosis = stage.launch(f"{parent.id}:roll_up.{parent.roll_ups}", work, needs)
@@ -380,7 +380,7 @@ class Planning:
             date=stage.date(),
             unit=self._unit_input(unit),
             incidents=tuple(heard.as_input() for heard in self._incidents.in_force(unit.owner, stage.day)),
-            readings=tuple(reading.as_input() for reading in stage.environment.readings()),
+            readings=tuple(reading.as_input() for reading in (*stage.environment.readings(), *self._recurring.readings())),
         )
 
     def _unit_input(self, unit: Unit) -> Json:

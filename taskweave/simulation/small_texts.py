@@ -12,15 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from taskweave.records import Json
+from taskweave.simulation.answers import MOST_TITLE
 
 T = TypeVar("T")
 COPIED = 5  # words: of a shorter example only the very words are a copy
+RUN = 7  # words in a row that nobody writes who was not shown them
 LIKE = 0.75  # of the words, in their order: two sentences about one thing share fewer
 _WORD = re.compile(r"\w{3,}")
 _BETWEEN = re.compile(r"(?<=[.!?])\s+")  # sentences
 _SENTENCE_END = re.compile(r"\W+$")
 _IN_A_ROW = re.compile(r"(.{8,160}?)\1{2,}", re.DOTALL)
 _OFTEN = 3
+_NUMBER = 6  # characters of " 1234", the number of a title that is taken many times
 _CIRCLING = 0.6  # different triples of words a word: prose has 0.9 and more
 
 
@@ -55,11 +58,14 @@ def means(said: str, word: str) -> bool:
 
 
 def untaken(text: str, ending: str, taken: Sequence[str]) -> str:
-    """The text, or with its ending, or with a number too: unlike all that are taken, in whatever case of letters."""
+    """The text, or with its ending, or with a number too: unlike all that are taken, in whatever case of letters.
+
+    One that has to be ended is cut first, so that it stays as short as a title must be.
+    """
     had = {other.strip().casefold() for other in taken}
     if text.strip().casefold() not in had:
         return text
-    ended, number = f"{text.rstrip('. ')}{ending}", 2
+    ended, number = f"{text[: MOST_TITLE - len(ending) - _NUMBER].rstrip('. ')}{ending}", 2
     made = ended
     while made.casefold() in had:
         made, number = f"{ended} {number}", number + 1
@@ -82,8 +88,11 @@ def turned(options: Sequence[T], turn: int) -> list[T]:
 
 
 def is_copy(text: str, example: str) -> bool:
-    """Whether a text is an example given back: word for word, gone on from its beginning, or with a few words changed."""
+    """Whether a text is an example given back: word for word, gone on from a part of it, or with a few words changed."""
     said, shown = text.casefold().split(), example.casefold().split()
+    beside = {tuple(shown[at : at + RUN]) for at in range(len(shown) - RUN + 1)}
+    if any(tuple(said[at : at + RUN]) in beside for at in range(len(said) - RUN + 1)):
+        return True
     if said == shown or (len(shown) > COPIED and said[: len(shown) * 3 // 4] == shown[: len(shown) * 3 // 4]):
         return True
     return len(shown) > COPIED and difflib.SequenceMatcher(None, said, shown, autojunk=False).ratio() > LIKE

@@ -106,7 +106,13 @@ class Tally:
         often = "; ".join(f"{count:,} times {reason!r}" if count > 1 else f"once {reason!r}" for reason, count in told)
         share = fallback / asked
         # The next tenth above their share.
-        bound = Bound(option="max_fallback", allowed=self.most, enough=min(math.floor(10 * share + 1), 10) / 10)
+        bound = Bound(
+            option="max_fallback",
+            allowed=self.most,
+            enough=min(math.floor(10 * share + 1), 10) / 10,
+            asked=self._all.asked,
+            counted=self._all.fallback,
+        )
         self.halt(
             FALLBACK,
             f"of {what} {fallback:,} of {asked:,} ({100 * share:.1f} %) could not be used and were made by code, more than the "

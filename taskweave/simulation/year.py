@@ -35,6 +35,7 @@ from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
+from taskweave.simulation.recurring import Recurring
 from taskweave.simulation.setting import Setting, Style
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tally import Tally
@@ -101,7 +102,8 @@ class Year:
         self.incidents, self._changes = stage.incidents, Changes()
         self.tasks = Tasks(stage)
         self._book_organization()
-        self.planning = Planning(stage, self.tasks, self.incidents)
+        self.recurring = Recurring(stage)
+        self.planning = Planning(stage, self.tasks, self.incidents, self.recurring)
         self.acting = Acting(stage, self.tasks, self.planning, self.incidents, self._changes)
         stage.env.process(self._run())
 
@@ -155,6 +157,7 @@ class Year:
                 self._read_environment(week)
             self._tick(day, opening=opening)
             if opening:
+                self.recurring.open_week(week)
                 for place, level in enumerate(LEVELS):
                     yield stage.clock.at(OPEN_YEAR + place)
                     if before is None or ordinal(level, before) != ordinal(level, week):
@@ -180,7 +183,7 @@ class Year:
     def _seal(self, week: Week) -> None:
         stage = self.stage
         finished = {"subtasks": self.tasks.subtasks_done, "hours": self.tasks.hours_done}
-        facts = {**self.tasks.counts, **finished, "until": week.sunday.isoformat()}
+        facts = {**self.tasks.counts, **finished, **self.recurring.facts(), "until": week.sunday.isoformat()}
         stage.clock.last = stage.ledger.seal(week.number, facts)
 
     def _tick(self, day: int, *, opening: bool) -> None:
@@ -261,6 +264,8 @@ class Year:
         stage = self.stage
         since, now = week.first_day * self._calendar.day_minutes, stage.now
         carried = self.tasks.carried_hours_by_agent()
+        for agent, hours in self.recurring.hours_in_hand().items():
+            carried[agent] = carried.get(agent, 0.0) + hours
         for agent, calendar in stage.calendars.items():
             if calendar.quota and (calendar.gone is None or calendar.gone > week.first_day):
                 row: dict[str, Json] = {

@@ -167,3 +167,21 @@ def test_what_a_run_cost_stands_in_its_closing_words_its_status_and_the_list_of_
     Path("mine.yaml").write_text("models: {any: {input: 1000, output: 1000}}", encoding="utf-8")
     assert type_in("resume", "u", "--prices", "mine.yaml").exit_code == 0
     assert json.loads(type_in("status", "u", "--json").stdout)["cost"] > 1
+
+
+def test_the_probe_that_is_named_asks_where_the_run_would() -> None:
+    words = ["estimate", "tiny", "--until", "week:1", "--backbone", "openai:llama3.2"]
+    done = type_in(*words, "--base-url", "http://127.0.0.1:9/v1")
+    assert "'taskweave probe --backbone openai:llama3.2 --base-url http://127.0.0.1:9/v1' finds out" in " ".join(done.stdout.split())
+    assert "'taskweave probe --backbone openai:llama3.2' finds out" in " ".join(type_in(*words).stdout.split())
+
+
+def test_with_routing_an_estimate_leaves_the_rest_to_what_a_run_leaves_it_to() -> None:
+    Path("routing.yaml").write_text("routes: [{step: merge, backbone: 'openai:gpt-4o'}]", encoding="utf-8")
+    done = type_in("estimate", "tiny", "--until", "week:1", "--routing", "routing.yaml")
+    said = " ".join(done.stdout.split())
+    assert done.exit_code == 0, done.output
+    assert "what no route takes goes to scripted (--backbone), as in a run" in said
+    assert "gpt-4o-mini" not in said
+    assert "not known: of openai:gpt-4o" in said
+    assert "no model is asked" in " ".join(type_in("estimate", "tiny", "--until", "week:1", "--backbone", "scripted").stdout.split())

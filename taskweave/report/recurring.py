@@ -1,0 +1,124 @@
+"""How long do cases of recurring work wait, and how long are they worked on?  Entry points: `case_logs`, `cases`.
+
+Read from the event log alone, in working minutes of the organization's calendar.  Waiting is all of a step's time in which nobody was
+at it: before it was begun, after an interruption, and while whoever has it is not at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from taskweave.org.calendar import DAY_START, WorkCalendar
+from taskweave.records import Json
+
+ROOT = "work/"  # with which the ids of cases begin
+
+
+@dataclass(slots=True)
+class StepLog:
+    """A step of a case: the minute in which it joined the queue, minutes worked by whom, and the minute of its end, None while open."""
+
+    id: str
+    activity: str
+    queued: int
+    worked: int = 0
+    agents: list[str] = field(default_factory=list)
+    started: int | None = None
+    finished: int | None = None
+    since: int | None = None  # since when somebody is at it
+
+    @property
+    def waited(self) -> int:
+        """Minutes in which nobody was at it; of a finished step only."""
+        assert self.finished is not None
+        return self.finished - self.queued - self.worked
+
+
+@dataclass(slots=True)
+class CaseLog:
+    """A case from the minute of its arrival to that of its completion, None while it is open."""
+
+    id: str
+    name: str
+    arrived: int
+    steps: dict[str, StepLog] = field(default_factory=dict)
+    completed: int | None = None
+    escalated: bool = False
+    reworked: int = 0
+
+
+class Cases(NamedTuple):
+    """The cases of one work; `waited` and `worked` are hours on average of those completed, None where there are none."""
+
+    name: str
+    arrived: int
+    completed: int
+    waited: float | None
+    worked: float | None
+
+    @property
+    def open(self) -> int:
+        return self.arrived - self.completed
+
+
+def case_logs(events: Iterable[Mapping[str, Json]], calendar: WorkCalendar) -> list[CaseLog]:
+    """The cases of recurring work in the order of their arrival; `events` are rows of the event log in order."""
+    found: dict[str, CaseLog] = {}
+    for event in events:
+        name, kind, subject = event["case"], event["kind"], event["subject"]
+        if not name.startswith(ROOT):
+            continue
+        minute = working_minute(event["time"], calendar)
+        if kind == "arrive":
+            found[name] = CaseLog(id=name, name=event["object"], arrived=minute)
+            continue
+        case = found[name]
+        if kind == "complete":
+            case.completed = minute
+        elif kind == "escalate":
+            case.escalated = True
+        elif kind == "rework":
+            case.reworked += 1
+        elif kind == "queue":
+            case.steps[subject] = StepLog(id=subject, activity=event["object"], queued=minute)
+        else:
+            _move(case.steps[subject], kind, event["actor"], minute)
+    return list(found.values())
+
+
+def _move(step: StepLog, kind: str, agent: str, minute: int) -> None:
+    """start and resume: somebody is at the step; pause, preempt and finish: nobody is any more."""
+    if kind in ("start", "resume"):
+        step.since = minute
+        step.started = minute if step.started is None else step.started
+        step.agents.append(agent)
+    elif step.since is not None:
+        step.worked += minute - step.since
+        step.since = None
+    if kind == "finish":
+        step.finished = minute
+
+
+def cases(logs: Iterable[CaseLog]) -> tuple[Cases, ...]:
+    """Figures by work, in the order in which they first had a case."""
+    by_name: dict[str, list[CaseLog]] = {}
+    for log in logs:
+        by_name.setdefault(log.name, []).append(log)
+    return tuple(_figures(name, found) for name, found in by_name.items())
+
+
+def _figures(name: str, found: list[CaseLog]) -> Cases:
+    done = [log for log in found if log.completed is not None]
+    steps = [step for log in done for step in log.steps.values()]
+    hours = [sum(minutes) / 60 / len(done) if done else None for minutes in ([s.waited for s in steps], [s.worked for s in steps])]
+    return Cases(name, len(found), len(done), *hours)
+
+
+def working_minute(moment: str, calendar: WorkCalendar) -> int:
+    """Simulated ISO time as working minutes since the year began; the close of a day and the opening of the next are one minute."""
+    at = datetime.fromisoformat(moment)
+    minutes = (at.hour - DAY_START.hour) * 60 + at.minute - DAY_START.minute
+    return calendar.day_of(at.date()) * calendar.day_minutes + minutes
