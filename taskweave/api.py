@@ -381,6 +381,7 @@ def simulate(
     prompts: str | Path | Sequence[str | Path] = (),
     assign: Literal["match", "model"] = "match",
     incidents: str | Path | Sequence[str | Path] = (),
+    rate: str | None = None,
     limit: int = 16,
     patience: float = 600.0,
     tags: Mapping[str, str] | None = None,
@@ -398,7 +399,8 @@ def simulate(
 ) -> Run:
     """Simulate an organization and return its run; `run.outcome` says whether and why it ended early.
 
-    `until` is week:8, quarter, quarter:2, month:3, year or a date.  `style` is how steps are asked (None: chosen by what is known of the
+    `until` is week:8, quarter, quarter:2, month:3, year or a date.  `incidents` are files, or `library:NAME` of the shipped ones; `rate`
+    ("1/month") draws so many of those without a time in each period.  `style` is how steps are asked (None: chosen by what is known of the
     backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `budget_usd`, `budget_tokens` and
     `budget_hours` what it may take at the most over all its sessions, `without` names parts of the loop to leave out (diagnose, align,
     reconcile, roll_up, retrieval), `look=False` asks nothing of an endpoint beforehand, `prices` is a file of your own prices.
@@ -418,6 +420,7 @@ def simulate(
         prompts=several("prompts", prompts),
         assign=assign,
         incidents=several("incidents", incidents),
+        rate=rate,
         limit=limit,
         patience=patience,
         tags={} if tags is None else tags,

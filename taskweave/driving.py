@@ -48,6 +48,7 @@ from taskweave.runs.inputs import changed, write_down
 from taskweave.runs.resuming import stays_stopped
 from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
+from taskweave.simulation.incidents.rate import given
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
@@ -126,12 +127,14 @@ def begin(
     say: Callable[[str], None] = lambda _: None,
     prices: Path | None = None,
     agree: Callable[[Backbone, StyleName | None], None] | None = None,
+    rate: str | None = None,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
     `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
     and nothing is written, and may raise.
     `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
+    `rate` ("1/month") draws over the year from incidents that name no time.
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
@@ -148,6 +151,7 @@ def begin(
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
+        rate=rate,
     )
     parts = left_out(without)
     resolved = org.resolved
@@ -157,7 +161,7 @@ def begin(
     routing_text, routes = routes_in(routing, resolved, say)
     answering = backbone_for(backbone, base_url, routes)
     population = Population.sample(resolved, seed)
-    payloads = [payload for file in incidents for payload in load_incidents(file, resolved, population, calendar)]
+    payloads = given(incidents, resolved, population, calendar, rate=rate, seed=seed)
     place = out if out is not None else default_path(resolved.slug, seed)
     refuse_place(place)  # before anything is paid
     own_prices = _price_file(prices)

@@ -25,7 +25,6 @@ from taskweave.engine.reader import JournalReader
 from taskweave.exports.lengths import measure, planned_share, prompts_mark
 from taskweave.given import left_out
 from taskweave.org.calendar import WorkCalendar
-from taskweave.org.population import Population
 from taskweave.pool.pool import Pool
 from taskweave.records import LEVELS, StyleName, step_of
 from taskweave.runs import RunFolder
@@ -105,6 +104,7 @@ def estimate(
     prompts: Sequence[Path] = (),
     assign: Literal["match", "model"] = "match",
     incidents: Sequence[Path] = (),
+    rate: str | None = None,
     style: StyleName | None = None,
     routing: Path | None = None,
     without: str | Sequence[str] = (),
@@ -140,15 +140,14 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:
         folder, writing = driving.begin(
             org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
-            assign=assign, incidents=incidents, limit=16, patience=600.0, tags={}, style=asking, without=parts, look=False,
+            assign=assign, incidents=incidents, rate=rate, limit=16, patience=600.0, tags={}, style=asking, without=parts, look=False,
         )  # fmt: skip
-        population = folder.population()
         outcome = driving.drive(folder, writing)
         for stage in stages:
             if spans:
                 folder, outcome = driving.resume(folder, backbone=writing, until=stage)
             _refuse_half(outcome)
-            counted = list(_counted(folder, population, known, backbone, routes))
+            counted = list(_counted(folder, known, backbone, routes))
             unmeasured |= {one.step for one in counted} - measured.steps.keys()
             spans.append(_span(stage, calendar.boundary(stage), counted, prices, speed))
     return Estimate(
@@ -195,7 +194,7 @@ class _Counted(NamedTuple):
     completion: float
 
 
-def _counted(folder: RunFolder, population: Population, lengths: Lengths, backbone: str, routes: Routes | None) -> Iterator[_Counted]:
+def _counted(folder: RunFolder, lengths: Lengths, backbone: str, routes: Routes | None) -> Iterator[_Counted]:
     """Each question of a rehearsal, in the tokens that its backbone reported, and which backbone it would go to.
 
     Where a run like it was measured, its prompts took what they took there; and where less was planned there than the stand-in plans, or
@@ -209,6 +208,7 @@ def _counted(folder: RunFolder, population: Population, lengths: Lengths, backbo
         amount = _amount(pool, lengths.planned if like else None)
         agents = {row["id"]: row["assignee"] for row in pool.rows("subtasks")}
         agents |= {row["id"]: row["agent"] for row in pool.rows("results")}
+        people = {row["id"]: row for row in pool.rows("agents")}  # also those who were hired
     with JournalReader(folder.journal_path) as journal:
         for one in journal.taken():
             length = lengths.steps.get(one.prompt)
@@ -216,13 +216,13 @@ def _counted(folder: RunFolder, population: Population, lengths: Lengths, backbo
             place = one.site.rpartition(":")[0]
             period, _, rest = place.partition("@")
             owner, _, task = rest.partition("/")
-            actor = population.agent((agents.get(place) or owner) if one.site.endswith((":execute", ":merge")) else owner)
-            routed = None if routes is None else routes.chosen(step_of(one.prompt), actor.tier, actor.role)
+            actor = people[(agents.get(place) or owner) if one.site.endswith((":execute", ":merge")) else owner]
+            routed = None if routes is None else routes.chosen(step_of(one.prompt), actor["tier"], actor["role"])
             calls = again * (amount if task else 1.0)
             yield _Counted(
                 step=one.prompt,
                 level=EXECUTION if task else LEVELS[period.count("/")],
-                role=actor.role,
+                role=actor["role"],
                 backbone=routed or backbone,
                 calls=calls,
                 prompt=(length.prompt if like and length is not None and length.prompt else one.prompt_tokens) * calls,

@@ -115,5 +115,6 @@ _RULES = {
         "a whole number above 0 is needed, for example 2000000.",
     ),
     "budget_hours": (_amount, "a number of hours above 0 is needed, for example 1.5."),
+    "rate": (lambda value: value is None or isinstance(value, str), "a text is needed: how many in which period, for example '1/month'."),
     "tags": (_texts, "texts by texts are needed, for example {'study': 'pilot'}."),
 }

@@ -15,7 +15,7 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
 from taskweave.shipped import find_organization
-from taskweave.simulation.incidents import Incidents, Who, after, load_incidents, read_incident
+from taskweave.simulation.incidents import Absence, Incidents, Who, after, load_incidents, read_incident
 
 ORG = load(find_organization("company_a"))
 POPULATION = Population.sample(ORG, 1)
@@ -64,6 +64,7 @@ def test_every_problem_is_told_at_once_with_its_line_and_the_nearest_right_name(
     - absence: {role: Backend Engineer, count: 0, for: 2 weeks}
     - absence: {role: Backend Engineer}
     - hire: {role: Backend Engineer}
+    - layoff: {role: Backend Engineer}
 """
     found = problems(tmp_path, text)
     lines = [line for line, _ in found]
@@ -79,7 +80,8 @@ def test_every_problem_is_told_at_once_with_its_line_and_the_nearest_right_name(
     assert "no role is called 'Backend Enginer'; did you mean 'Backend Engineer'?" in said[11]
     assert "above 0" in said[12]
     assert "how long" in said[13]
-    assert "'hire' is not acted on" in said[14]
+    assert "when somebody begins" in said[14]
+    assert "'layoff' is not acted on" in said[15]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +108,9 @@ def test_who_is_absent_is_looked_up_by_the_kind_of_name_that_the_key_says(tmp_pa
 
     for key, name in (("agent", person.id), ("agent", person.persona.name.upper()), ("role", "data analyst"), ("department", "strategy")):
         (payload,) = loaded(tmp_path, absent(key, name))
-        (absence,) = read_incident(payload, ORG, POPULATION, CALENDAR).absences
-        assert person.id in absence.agents(Who(ORG, POPULATION), random.Random(1))
+        (absence,) = read_incident(payload, ORG, POPULATION, CALENDAR).effects
+        assert isinstance(absence, Absence)
+        assert person.id in absence.agents(Who(ORG, POPULATION), frozenset(), random.Random(1))
     for key, name, hint in (
         ("agent", "Data Analyst", "no agent is called 'Data Analyst'; it is the name of a role"),
         ("role", "Strategy", "no role is called 'Strategy'; it is the name of a department"),

@@ -53,6 +53,34 @@ def test_tools_are_used_only_where_the_organization_turns_them_on(tmp_path: Path
     assert "company.db" in files_of(on)
 
 
+def test_a_tool_that_fails_is_not_used_until_it_works_again(tmp_path: Path) -> None:
+    stubs = {"decompose": using, "execute_tool": choosing("wiki_write", title="Chairs", text="Forty are done.")}
+    outage = {
+        "title": "The wiki is down",
+        "at": "week:2",
+        "duration": "1 week",
+        "effects": [{"tool_outage": {"tool": "wiki", "for": "1 week"}}],
+    }
+    only = SHOP.replace("tools: [sqlite, wiki, email]", "tools: [wiki]")
+    run = simulated(tmp_path / "run", only, until="week:4", stubs=stubs, incidents=[outage])
+    started = {row["id"]: row["started"] for row in run.subtasks()}
+    days = {started[call["result"]][:10] for call in rows(run, "tool_calls")}
+    assert any(day < "2026-01-12" for day in days)
+    assert any(day >= "2026-01-19" for day in days)
+    assert not any("2026-01-12" <= day < "2026-01-19" for day in days)
+    assert run.verify().ok
+
+
+def test_somebody_who_is_hired_works_without_tools(tmp_path: Path) -> None:
+    hire = {"title": "One more", "at": "week:2", "effects": [{"hire": {"role": "Joiner", "in": "1 week"}}]}
+    run = simulated(tmp_path / "run", SHOP, until="week:5", stubs={"decompose": using}, incidents=[hire])
+    (new,) = (row["id"] for row in run.agents() if row["id"] not in {agent.id for agent in run.folder.population().agents})
+    mine = {row["id"] for row in run.subtasks() if row["assignee"] == new}
+    assert mine
+    assert not any(call["result"] in mine for call in rows(run, "tool_calls"))
+    assert run.verify().ok
+
+
 def test_every_call_is_of_a_tool_of_the_agents_role_and_is_something_a_result_rests_on(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", SHOP, until="week:4")
     calls = rows(run, "tool_calls")

@@ -168,6 +168,15 @@ Prices = Annotated[
         show_default=False,
     ),
 ]
+Rate = Annotated[
+    str | None,
+    typer.Option(
+        "--rate",
+        metavar="N/PERIOD",
+        help="Draw so many of the incidents that name no time in each week, month, quarter or year, e.g. --rate 1/month.",
+        show_default=False,
+    ),
+]
 Without = Annotated[
     list[str] | None,
     typer.Option(

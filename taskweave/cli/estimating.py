@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, Style, Without, named_assign, named_style
+from taskweave.cli.app import AsJson, Assign, BaseUrl, Org, Prices, Prompts, Rate, Style, Without, named_assign, named_style
 from taskweave.cli.progress import amount, dollars, duration
 from taskweave.errors import BadInput, Interrupted
 from taskweave.records import StyleName
@@ -51,6 +51,7 @@ def estimate(
         list[Path] | None,
         typer.Option("--incidents", metavar="FILE", help="Incidents that would happen, e.g. --incidents audit.yaml.", show_default=False),
     ] = None,
+    rate: Rate = None,
     style: Annotated[
         Style | None, typer.Option("--style", help="How steps would be asked, e.g. --style compact.", show_default=False)
     ] = None,
@@ -92,6 +93,7 @@ def estimate(
         prompts=[prompts] if prompts is not None else [],
         assign=named_assign(assign),
         incidents=incidents or [],
+        rate=rate,
         style=named_style(style),
         routing=routing,
         without=without or [],

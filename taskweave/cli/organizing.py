@@ -8,13 +8,16 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, Org
-from taskweave.errors import OrganizationInvalid
+from taskweave.errors import FileInvalid, IncidentInvalid, Problem
+
+if TYPE_CHECKING:
+    from taskweave.org.schema import Organization as Resolved
 
 
 class Format(StrEnum):
@@ -38,14 +41,27 @@ def new(
     output.line(f"Next: taskweave run {quote(str(folder / 'organization.yaml'))} --until quarter")
 
 
-def validate(org: Org, as_json: AsJson = False) -> None:
+def validate(
+    org: Org,
+    incidents: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--incidents",
+            metavar="FILE",
+            help="Incidents to check against it as well; may be given more than once, e.g. --incidents audit.yaml.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check an organization file; reports every problem at once, e.g. [bold]taskweave validate acme.yaml[/bold]."""
     from taskweave.driving import Organization
 
     warnings: list[str] = []
     try:
         organization = Organization.load(org, warn=warnings).resolved
-    except OrganizationInvalid as invalid:
+        happening = _incidents(organization, incidents or [])
+    except FileInvalid as invalid:
         problems = [{"file": p.file, "line": p.line, "what": p.what} for p in invalid.problems]
         output.answer({"valid": False, "problems": problems, "warnings": warnings})
         for problem in invalid.problems:
@@ -60,12 +76,33 @@ def validate(org: Org, as_json: AsJson = False) -> None:
         "tiers": max(role.tier for role in organization.roles.values()),
         "departments": len(organization.departments),
     }
+    if incidents:
+        counts["incidents"] = happening
     output.answer({"valid": True, "name": organization.name, **counts, "problems": [], "warnings": warnings})
     output.line(
         f"{organization.name} is valid: "
         + ", ".join(f"{number} {name.removesuffix('s') if number == 1 else name}" for name, number in counts.items())
         + "."
     )
+
+
+def _incidents(organization: Resolved, files: list[Path]) -> int:
+    """How many incidents the files hold.  Raises IncidentInvalid with the problems of all of them."""
+    from taskweave.org.calendar import WorkCalendar
+    from taskweave.org.population import Population
+    from taskweave.simulation.incidents import load_incidents
+
+    population, calendar = Population.sample(organization, 1), WorkCalendar(organization.calendar)
+    count = 0
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            count += len(load_incidents(file, organization, population, calendar))
+        except IncidentInvalid as invalid:
+            problems += invalid.problems
+    if problems:
+        raise IncidentInvalid(problems)
+    return count
 
 
 def _warn(warnings: list[str]) -> None:

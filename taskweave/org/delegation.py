@@ -7,6 +7,7 @@ agent who plans and also has time of its own for tasks.  Refuses to know periods
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -29,15 +30,21 @@ def delegation_graph(org: Organization, population: Population) -> nx.DiGraph[st
 class Delegation:
     """The delegation graph and what follows from it: reporting lines between agents, and who owns which level's units."""
 
-    def __init__(self, org: Organization, population: Population) -> None:
+    def __init__(self, org: Organization, population: Population, *, gone: Collection[str] = ()) -> None:
+        """`gone` are heads who have left: they plan nothing and nobody reports to them."""
         self._org = org
         self._agents = {agent.id: agent for agent in population}
+        titled: defaultdict[str, list[str]] = defaultdict(list)
+        for agent in population:
+            titled[agent.role].append(agent.id)
+        self._titled = {title: tuple(agents) for title, agents in titled.items()}
         below: defaultdict[str | None, list[str]] = defaultdict(list)
         for agent in population:
-            below[agent.head].append(agent.id)
+            if agent.id not in gone:
+                below[agent.head].append(agent.id)
         self._reports: dict[str, tuple[str, ...]] = {agent.id: tuple(below[agent.id]) for agent in population}
-        self._levels: dict[str, tuple[Level, ...]] = {agent.id: self._owned(agent) for agent in population}
-        self.edges: dict[tuple[str, str], EdgeKind] = self._edges()
+        self._levels: dict[str, tuple[Level, ...]] = {agent.id: () if agent.id in gone else self._owned(agent) for agent in population}
+        self.edges: dict[tuple[str, str], EdgeKind] = self._edges(gone)
         crossing = [edge for edge, kind in self.edges.items() if kind == "cross"]
         self._links = Counter(target for _, target in crossing)
         # Asked for each task: in an organization of a thousand these may not be looked for among all of them each time.
@@ -89,9 +96,13 @@ class Delegation:
         """How many owners reach this agent by a cross edge."""
         return self._links[agent]
 
+    def unit_of(self, agent: str) -> str:
+        """The owner of the weeks in which the agent works: itself where it has such, else its head."""
+        return self._unit_of(self._agents[agent])
+
     def linked(self, link: CrossLink) -> tuple[str, ...]:
         """The owners of the units that a link lets give work to its target: those in which its source works, or which it leads."""
-        return tuple(dict.fromkeys(self._unit_of(self._agents[source]) for source in self._org.agent_ids(link.source)))
+        return tuple(dict.fromkeys(self._unit_of(self._agents[source]) for source in self._titled.get(link.source, ())))
 
     # ------------------------------------------------------------ planning
     def levels(self, agent: str) -> tuple[Level, ...]:
@@ -159,16 +170,18 @@ class Delegation:
             owned |= {level for level in LEVELS if cadence[level] > agent.tier} | {WEEK}
         return tuple(level for level in LEVELS if level in owned)
 
-    def _edges(self) -> dict[tuple[str, str], EdgeKind]:
+    def _edges(self, gone: Collection[str]) -> dict[tuple[str, str], EdgeKind]:
         edges: dict[tuple[str, str], EdgeKind] = {}
         for agent in self._agents.values():
+            if agent.id in gone:
+                continue
             if agent.head is not None:
                 edges[agent.head, agent.id] = "tier"
             if agent.executes > 0 and self._plans(agent):
                 edges[agent.id, agent.id] = "self"
         for link in self._org.cross_links:
             for unit in self.linked(link):
-                for target in self._org.agent_ids(link.target):
+                for target in self._titled.get(link.target, ()):
                     if unit != target:
                         edges.setdefault((unit, target), "cross")
         return edges

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import date
 from typing import Literal
 
@@ -60,6 +61,10 @@ class Goal(Value):
     target: float | None = None
     by: date | None = None
     owner: str
+
+    def due_on(self, by: date) -> Goal:
+        """The same, due on this day."""
+        return Goal(**{**dict(self), "by": by})
 
 
 class Department(Value):
@@ -214,6 +219,10 @@ class Organization(Value):
     def tiers(self) -> int:
         """The number of tiers; 1 is the top."""
         return max(role.tier for role in self.roles.values())
+
+    def with_goals(self, goals: Mapping[str, Goal]) -> Organization:
+        """The same with these in the place of the goals of their names."""
+        return Organization(**{**dict(self), "goals": {**self.goals, **goals}})
 
     def agent_ids(self, title: str) -> tuple[str, ...]:
         """The ids of the agents of a role: its slug, numbered from 1 where there are several."""

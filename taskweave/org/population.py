@@ -7,8 +7,9 @@ population as JSON and resumes from that, so another version of faker changes no
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -91,6 +92,35 @@ class Population:
                 )
         return cls(tuple(drawn))
 
+    def joined_by(self, agents: Sequence[Agent]) -> Population:
+        """The same and these, who come last."""
+        return Population((*self.agents, *agents))
+
+    def led_by(self, successors: Mapping[str, str]) -> Population:
+        """The same, where whoever reported to one of these reports to its successor."""
+        return Population(tuple(replace(one, head=successors.get(one.head or "", one.head)) for one in self.agents))
+
+    def hired(self, org: Organization, title: str, seed: int) -> Agent:
+        """A new agent of the role, under the first number that nobody has, with a persona drawn as all others' are."""
+        role, number = org.roles[title], sum(agent.role == title for agent in self.agents) + 1
+        while f"{slug(title)}-{number}" in self._by_id:
+            number += 1
+        agent_id = f"{slug(title)}-{number}"
+        boxes = {_mailbox(agent.persona.name) for agent in self.agents} | {_mailbox(name) for name in org.people}
+        heads = [agent.id for agent in self.agents if agent.role == role.reports_to]
+        reports = Counter(agent.head for agent in self.agents)
+        return Agent(
+            id=agent_id,
+            role=title,
+            tier=role.tier,
+            department=role.department,
+            head=min(heads, key=reports.__getitem__) if heads else None,
+            fte=role.fte,
+            executes=role.executes,
+            away=(),
+            persona=_persona(org, role, agent_id, seed, None, None, boxes),
+        )
+
     def __iter__(self) -> Iterator[Agent]:
         return iter(self.agents)
 
@@ -113,10 +143,17 @@ class Population:
     @classmethod
     def from_json(cls, text: str) -> Population:
         """Read what `to_json` wrote."""
-        return cls(tuple(_agent(row) for row in json.loads(text)))
+        return cls(tuple(agent_of(row) for row in json.loads(text)))
 
 
-def _agent(row: dict[str, Json]) -> Agent:
+def agent_row(agent: Agent) -> dict[str, Json]:
+    """An agent as JSON; `agent_of` reads it back unchanged."""
+    row: dict[str, Json] = json.loads(json.dumps(asdict(agent), default=date.isoformat))
+    return row
+
+
+def agent_of(row: dict[str, Json]) -> Agent:
+    """Read what `agent_row` made."""
     persona = Persona(**{**row["persona"], "knows": tuple(row["persona"]["knows"])})
     away = tuple((date.fromisoformat(first), date.fromisoformat(last)) for first, last in row["away"])
     return Agent(**{**row, "persona": persona, "away": away})

@@ -16,6 +16,8 @@ import simpy
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.population import Agent
 
+NEVER = 1 << 62  # a minute that no year reaches
+
 
 class Job(Protocol):
     """Work assigned to an agent: `left` minutes, done by `process`."""
@@ -44,6 +46,7 @@ class AgentCalendar:
         self._calendar = calendar
         self._day = calendar.day_minutes
         self._away: set[int] = set()
+        self.gone: int | None = None  # the first working day on which the agent works here no more
         for first, last in agent.away:
             self.be_away(range(calendar.day_of(first), calendar.day_of(last + timedelta(days=1))))
 
@@ -51,21 +54,27 @@ class AgentCalendar:
         """Take these working days (by index) off."""
         self._away.update(days)
 
+    def leave(self, day: int) -> None:
+        """The agent works here no more from this working day on."""
+        self.gone = day
+
     def present(self, day: int) -> bool:
         """Whether the agent works on this working day."""
-        return self.quota > 0 and day not in self._away
+        return self.quota > 0 and day not in self._away and (self.gone is None or day < self.gone)
 
     def minutes(self, first_day: int, day_count: int) -> int:
         """Working minutes that the agent offers in these days."""
         return self.quota * sum(self.present(day) for day in range(first_day, first_day + day_count))
 
     def next_minute(self, now: int) -> int:
-        """The first minute at or after `now` in which the agent can work."""
+        """The first minute at or after `now` in which the agent can work; NEVER for one who left before it could again."""
         day, minute = divmod(now, self._day)
         if self.present(day) and minute < self.quota:
             return now
         day += 1
         while not self.present(day):
+            if self.gone is not None and day >= self.gone:
+                return NEVER
             day += 1
         return day * self._day
 
@@ -96,6 +105,17 @@ class AgentCalendar:
     def in_hand(self, name: str, now: int) -> int:
         """Minutes worked on this job since it was begun or taken up again: 0 where the agent is not at it."""
         return self.work(self._began, now) if self._began is not None and name == self._in_hand else 0
+
+    def interrupt(self, names: Iterable[str], cause: str) -> None:
+        """Tell those who do these jobs, by id, that something has come up."""
+        for name in names:
+            process = self.jobs[name].process
+            if process is not None and process.is_alive:
+                process.interrupt(cause)
+
+    def at_work(self, name: str) -> bool:
+        """Whether the agent has this job in hand."""
+        return self._began is not None and name == self._in_hand
 
     def take(self, name: str, job: Job, week: int) -> None:
         """Work is assigned to the agent in this week."""

@@ -81,6 +81,12 @@ class Capacity:
         return [Slot(roles=tuple(sorted(hand, key=rank.__getitem__)), hours=round(sum(hours[role] for role in hand), 2)) for hand in hands]
 
 
+def minutes_spent(hours: float, sigma: float, draw: random.Random) -> int:
+    """Planned hours as they turn out: lognormal of mean 1, at least a quarter of an hour."""
+    factor = math.exp(draw.gauss(-sigma * sigma / 2, sigma)) if sigma > 0 else 1.0
+    return max(15, round(hours * 60 * factor))
+
+
 def share_out(proposed: Sequence[float | None], ranges: Sequence[tuple[float, float]], total: float) -> list[float]:
     """Hours of a composite's subtasks: the proposals clamped to their roles' ranges, then scaled to `total`, in quarters of an hour.
 

@@ -37,19 +37,21 @@ class Environment:
         self._values: dict[str, float] = {}
         self._measured = {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}
 
-    def advance(self, week: int, worked: Mapping[str, float]) -> None:
+    def advance(self, week: int, worked: Mapping[str, float], pushed: Mapping[str, float] | None = None) -> None:
         """Move every key figure to its value in week `week` (1 is the first; each week is advanced to once, in order).
 
+        `pushed` is by how much incidents move figures in this week.
         `worked` are the planned hours finished since the last advance, by goal: they move a figure by so much each, as the file says.
         """
         for name, kpi in self._org.environment.items():
             if name not in self._values:
                 self._values[name] = kpi.start
             else:
+                push = (pushed or {}).get(name, 0.0)
                 disturbance = random.Random(f"{self._seed}:kpi:{name}:W{week}").gauss(0.0, 1.0) * kpi.noise
                 raised = sum(worked.get(goal, 0.0) * by for goal, by in kpi.raised_by.items())
                 lowered = sum(worked.get(goal, 0.0) * by for goal, by in kpi.lowered_by.items())
-                moved = self._values[name] + kpi.drift + disturbance + raised - lowered
+                moved = self._values[name] + kpi.drift + disturbance + raised - lowered + push
                 least = -math.inf if kpi.least is None else kpi.least
                 most = math.inf if kpi.most is None else kpi.most
                 self._values[name] = round(min(max(moved, least), most), 4)
@@ -61,6 +63,10 @@ class Environment:
             goal, target = self._measured.get(name, (None, None))
             found.append(Reading(kpi=name, value=value, unit=self._org.environment[name].unit, target=target, goal=goal))
         return tuple(found)
+
+    def values(self) -> Mapping[str, float]:
+        """This week's values by figure."""
+        return self._values
 
     def progress(self, goal: Goal) -> float | None:
         """How far the goal's key figure has come from its start to its target, 0 to 1; None where nothing measures it."""

@@ -14,6 +14,7 @@ from taskweave.backbones.legal import nearest
 from taskweave.backbones.structured import Answered, CallRow
 from taskweave.cutting import Kept
 from taskweave.engine.promises import Context as WorkContext
+from taskweave.org.population import Agent
 from taskweave.pool.pool import Pool
 from taskweave.records import BY_CODE, BY_CODE_SAID, Dependency, DependencyQuery, Json, Mark, Origin, Quality, TaskSpec, worst
 from taskweave.simulation import answers
@@ -89,11 +90,14 @@ class Documents:
     def __init__(self, setting: Setting) -> None:
         documents = {}
         for agent in setting.population.agents:
-            role = setting.org.roles[agent.role]
-            documents[agent.id] = [agent.role, *role.responsibilities, *role.skills, *agent.persona.knows]
+            documents[agent.id] = about(setting, agent)
         self._matcher = Matcher(documents)
         self._read: dict[str, int] = {}
         self._writes = 0
+
+    def join(self, setting: Setting, agent: Agent) -> None:
+        """Somebody was hired.  At a tick no decompose is under way: the clock waits for each of them."""
+        self._matcher.join(agent.id, about(setting, agent))
 
     def matcher(self, pool: Pool) -> Matcher:
         """The matcher as of the pool's closed weeks: a work that asks for it is launched with reads."""
@@ -103,6 +107,12 @@ class Documents:
                 self._read[agent] = len(titles)
             self._writes = pool.writes
         return self._matcher
+
+
+def about(setting: Setting, agent: Agent) -> list[str]:
+    """What stands about an agent when nothing of its work is known."""
+    role = setting.org.roles[agent.role]
+    return [agent.role, *role.responsibilities, *role.skills, *agent.persona.knows]
 
 
 def decompose(

@@ -48,6 +48,13 @@ class Matcher:
             self._logs[name][term] = self._having[term][name] = 1 + math.log(counts[term])
         self._norms.clear()
 
+    def join(self, name: str, texts: Iterable[str]) -> None:
+        """One document more: how rare a term is changes with their number."""
+        self._counts[name], self._logs[name] = Counter(), {}
+        self._norms.clear()
+        self.add(name, texts)
+        self._idf = {term: self._rarity(df) for term, df in self._df.items()}
+
     def score(self, text: str, names: Sequence[str]) -> dict[str, float]:
         """Cosine of `text` with each named document, 0 to 1; a term weighs (1 + ln tf) · idf."""
         asked, unknown = Counter(terms(text)), self._rarity(0)

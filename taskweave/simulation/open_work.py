@@ -14,7 +14,7 @@ from simpy.events import Event
 
 from taskweave.engine.promises import Promise
 from taskweave.pool.tables import Row
-from taskweave.records import BY_CODE, Mark, TaskSpec
+from taskweave.records import BY_CODE, Mark, Priority, TaskSpec
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.execution import Step
 from taskweave.simulation.fpda import PRIORITY_RANK
@@ -89,10 +89,17 @@ class OpenTask:
     on_time: bool | None = None
     subtasks: list[OpenSubtask] = field(default_factory=list)
     merged: Promise | None = None
+    lifted: Priority | None = None  # that of its goals, where an incident gave them one
 
     @property
     def rank(self) -> int:
-        return URGENT if self.urgent else PRIORITY_RANK[self.spec.priority if self.spec else "normal"]
+        return URGENT if self.urgent else PRIORITY_RANK[self.lifted or (self.spec.priority if self.spec else "normal")]
+
+    def lift(self, priorities: Mapping[str, Priority]) -> None:
+        """Take over the priority of its goals, the highest of several; its own where they have none."""
+        goals = self.spec.goals if self.spec else ()
+        found: list[Priority] = sorted((priorities[goal] for goal in goals if goal in priorities), key=PRIORITY_RANK.__getitem__)
+        self.lifted = found[0] if found else None
 
     @property
     def title(self) -> str:

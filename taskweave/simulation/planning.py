@@ -19,8 +19,10 @@ from taskweave.pool.tables import Row
 from taskweave.records import Json, Level
 from taskweave.simulation import answers, fpda
 from taskweave.simulation.bundles import Objectives, mark_of
-from taskweave.simulation.capacity import CROSS_SHARE, Capacity, Slot
+from taskweave.simulation.capacity import Slot
+from taskweave.simulation.demands import Demand, Demands
 from taskweave.simulation.fpda import Scene, plan_text, summary_text
+from taskweave.simulation.free_hours import FreeHours
 from taskweave.simulation.incidents import Incidents, InForce
 from taskweave.simulation.open_work import OpenTask
 from taskweave.simulation.recurring import Recurring
@@ -34,7 +36,8 @@ class Planning:
 
     def __init__(self, stage: Stage, tasks: Tasks, incidents: Incidents, recurring: Recurring) -> None:
         self._stage, self._tasks, self._incidents, self._recurring = stage, tasks, incidents, recurring
-        self._capacity = Capacity(stage.setting.org, stage.setting.seed)
+        self.demands = Demands()
+        self._free = FreeHours(stage, tasks, incidents, recurring, self.demands)
         self.open: dict[tuple[Level, str], Unit] = {}
         self._before: dict[tuple[Level, str], Unit] = {}
         self._requests: dict[tuple[Level, str], dict[str, Promise]] = {}
@@ -85,11 +88,10 @@ class Planning:
             self._before[unit.key] = self.open[unit.key]
         self.open[unit.key] = unit
         if level == "week":
-            present = self._present(owner, week)
-            taken = self._recurring.beside(self._tasks.carried_hours(owner), present, week)
-            unit.slots = self._capacity.slots(owner, unit.id, present, taken)
+            unit.slots = self._free.planned(unit, week)
         carried = self._tasks.of(owner) if level == "week" else []
-        unit.silent = not (unit.has_children or unit.slots or carried)
+        demands = self.demands.take(owner) if level == "week" else []
+        unit.silent = not (unit.has_children or unit.slots or carried or demands)
         coarsest = delegation.levels(owner)[0] == level
         if unit.silent and not coarsest:
             unit.plans[level] = unit.plan
@@ -104,6 +106,30 @@ class Planning:
             self._book_objectives(unit)
         if unit.slots:
             self._open_tasks(unit, [task.title for task in carried], week)
+        for one in demands:
+            self.take_up(unit, one)
+
+    def take_up(self, unit: Unit, demand: Demand) -> None:
+        """Open what an incident demands, in the unit's week; urgent tasks make room for themselves."""
+        stage = self._stage
+        if demand.urgent:
+            self._tasks.supersede(unit.owner, max(0.0, demand.hours - self._free.unasked(unit.owner)))
+        bundle = stage.engine.given(demand.bundle)
+        for index, slot in enumerate(demand.slots):
+            unit.urgent += 1
+            task_id = f"{unit.id}/u{unit.urgent}"
+            self._open_task(unit, task_id, bundle, index, slot, stage.week, urgent=demand.urgent, cause=demand.cause, due=demand.due)
+            stage.ledger.event("workload", actor=unit.owner, subject=task_id, object=demand.cause, case=task_id)
+
+    def retire(self, owner: str) -> None:
+        """The owner has left: its units end as they stand, and what is planned under them goes on under those above."""
+        for level, name in [key for key in self.open if key[1] == owner]:
+            unit = self.open.pop((level, name))
+            self._stage.ledger.event("close", actor=owner, subject=unit.id)
+            if unit.bundle is not None:
+                self._close_objectives(unit)
+        for requests in self._requests.values():
+            requests.pop(owner, None)
 
     def _formulate(self, unit: Unit, carried: Sequence[str]) -> None:
         stage, before = self._stage, self._before.get(unit.key)
@@ -156,9 +182,11 @@ class Planning:
         siblings: Sequence[str] = (),
         urgent: bool = False,
         cause: str | None = None,
+        due: tuple[str, int] | None = None,
     ) -> None:
         stage = self._stage
         last_day = week.first_day + week.day_count - 1
+        week_end = (stage.setting.calendar.days[last_day].isoformat(), (last_day + 1) * stage.setting.calendar.day_minutes)
         self._tasks.open(
             task_id,
             state=unit.id,
@@ -169,25 +197,12 @@ class Planning:
             plans=unit.plans,
             index=index,
             slot=slot,
-            due=(stage.setting.calendar.days[last_day].isoformat(), (last_day + 1) * stage.setting.calendar.day_minutes),
+            due=due or week_end,
             urgent=urgent,
             cause=cause,
             siblings=siblings,
         )
         unit.task_ids.append(task_id)
-
-    def _present(self, owner: str, week: Week) -> dict[str, float]:
-        """Working hours by role that this owner may plan with; an agent reached by cross links keeps most of its time for its own unit."""
-        setting, calendars = self._stage.setting, self._stage.calendars
-        hours: dict[str, float] = {}
-        for agent in setting.delegation.executors(owner):
-            own = max(0.0, 1 - CROSS_SHARE * setting.delegation.links_to(agent))
-            role = setting.population.agent(agent).role
-            hours[role] = hours.get(role, 0.0) + own * calendars[agent].minutes(week.first_day, week.day_count) / 60
-        for agent in setting.delegation.cross(owner):
-            role = setting.population.agent(agent).role
-            hours[role] = hours.get(role, 0.0) + CROSS_SHARE * calendars[agent].minutes(week.first_day, week.day_count) / 60
-        return hours
 
     # ------------------------------------------------------------ closing
     def close_level(self, level: Level) -> None:
@@ -341,7 +356,7 @@ class Planning:
         unit.turn += 1
         carried = [task.title for task in self._tasks.of(unit.owner)]
         self._formulate(unit, carried)
-        slots = self._urgent_slots(unit, heard)
+        slots = self._free.urgent(unit, heard)
         open_tasks = [{"id": task.id, "title": task.title, "status": task.status} for task in self._tasks.of(unit.owner)]
         work = fpda.respond(stage.setting, self._scene(unit), heard.brief(), open_tasks, slots)
         answered = stage.launch(f"{unit.id}:respond.{unit.turn - 1}", work, {"plan": unit.plan}, of=lambda value: value[1])
@@ -351,38 +366,12 @@ class Planning:
         unit.plans[unit.level] = unit.plan
         self._book_promised(unit, unit.plan, None)
         wanted = sum(slot.hours for slot in slots)
-        self._tasks.supersede(unit.owner, max(0.0, wanted - self._free_hours(unit)))
+        self._tasks.supersede(unit.owner, max(0.0, wanted - self._free.unasked(unit.owner)))
         bundle = stage.engine.given(answered.value[1])
         for index, slot in enumerate(slots):
             unit.urgent += 1
             task_id = f"{unit.id}/u{unit.urgent}"
             self._open_task(unit, task_id, bundle, index, slot, stage.week, urgent=True, cause=heard.id)
-
-    def _free_hours(self, unit: Unit) -> float:
-        """Hours of the rest of the week that nobody has asked for yet."""
-        return max(0.0, self._hours_left(unit) - sum(self._tasks.carried_hours(unit.owner).values()))
-
-    def _hours_left(self, unit: Unit) -> float:
-        stage = self._stage
-        days = stage.week.first_day + stage.week.day_count - stage.day
-        agents = stage.setting.delegation.executors(unit.owner)
-        present = sum(stage.calendars[agent].minutes(stage.day, days) for agent in agents) / 60
-        recurring = sum(self._recurring.load(self._present(unit.owner, stage.week), stage.week).values())
-        return max(0.0, present * stage.setting.org.workload.utilisation - recurring * days / stage.week.day_count)
-
-    def _urgent_slots(self, unit: Unit, heard: InForce) -> list[Slot]:
-        """One urgent task, or two when more than half of the unit's hours are free, for the affected roles first."""
-        stage, setting = self._stage, self._stage.setting
-        days = stage.week.first_day + stage.week.day_count - stage.day
-        here = [a for a in setting.delegation.executors(unit.owner) if stage.calendars[a].minutes(stage.day, days) > 0]
-        if not here:
-            return []
-        affected = [agent for agent in here if agent in heard.agents] or here
-        free = sorted(affected, key=lambda agent: (stage.calendars[agent].load(stage.now), agent))
-        roles = list(dict.fromkeys(setting.population.agent(agent).role for agent in free))[:3]
-        total = self._hours_left(unit)
-        count = 2 if total > 0 and self._free_hours(unit) > total / 2 else 1
-        return self._capacity.deal(f"{unit.id}:respond.{unit.turn - 1}", roles if len(roles) >= count else roles * count, count)
 
     # ------------------------------------------------------------ rows and inputs
     def _scene(self, unit: Unit) -> Scene:
@@ -399,7 +388,8 @@ class Planning:
             return unit.told
         setting = self._stage.setting
         owner = setting.population.agent(unit.owner)
-        team = [*setting.delegation.executors(unit.owner), *setting.delegation.reports(unit.owner)]
+        below = (*setting.delegation.executors(unit.owner), *setting.delegation.reports(unit.owner))
+        team = [agent for agent in below if self._stage.calendars[agent].gone is None]
         unit.told = {
             "id": unit.id,
             "level": unit.level,

@@ -18,10 +18,11 @@ from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
-from taskweave.records import DependencyQuery, Json, Origin, Request, step_of
+from taskweave.records import DependencyQuery, Json, Origin, Priority, Request, step_of
 from taskweave.runs.config import Part
 from taskweave.simulation.tally import Tally
 from taskweave.simulation.tooling import Tooling
+from taskweave.tools.tool import Tool
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
@@ -62,6 +63,8 @@ class Setting:
     routes: Routes | None = None
     without: frozenset[Part] = frozenset()
     tooling: Tooling | None = None  # None: agents use no tools
+    failing: frozenset[str] = frozenset()  # tools that do not work now
+    priorities: Mapping[str, Priority] = field(default_factory=dict)  # of goals, as incidents have changed them
     tally: Tally = field(default_factory=Tally, repr=False)
     _cache: dict[str, Json] = field(default_factory=dict, repr=False)
 
@@ -70,8 +73,14 @@ class Setting:
         return part not in self.without
 
     def uses_tools(self, agent: str, need: DependencyQuery) -> bool:
-        """Whether a tool is to be looked for by this agent, who has some."""
-        return self.tooling is not None and "tools" in need.sources and bool(self.tooling.of(self.population.agent(agent).role))
+        """Whether a tool is to be looked for by this agent, who has some that work."""
+        return "tools" in need.sources and bool(self.tools_of(agent))
+
+    def tools_of(self, agent: str) -> tuple[Tool, ...]:
+        """The tools of the agent's role that work now; none for one who was hired since, whom no tool knows."""
+        if self.tooling is None or not self.tooling.world.knows(agent):
+            return ()
+        return self.tooling.of(self.population.agent(agent).role, self.failing)
 
     def organization(self) -> Json:
         """The `organization` input of prompts."""
@@ -85,7 +94,7 @@ class Setting:
                     "goals": [
                         {
                             "name": name,
-                            "text": goal.text,
+                            "text": self._goal_text(name),
                             "kpi": goal.kpi,
                             "target": goal.target,
                             "by": goal.by.isoformat() if goal.by else None,
@@ -103,7 +112,12 @@ class Setting:
 
     def goals(self) -> Json:
         """Names and texts of the goals, as offered for choice."""
-        return [{"name": name, "text": goal.text} for name, goal in self.org.goals.items()]
+        return [{"name": name, "text": self._goal_text(name)} for name in self.org.goals]
+
+    def _goal_text(self, name: str) -> str:
+        """The goal's text, with the priority that an incident gave it."""
+        text, priority = self.org.goals[name].text, self.priorities.get(name)
+        return text if priority is None else f"{text} [priority: {priority}]"
 
     def roles(self, prompt: str, titles: Sequence[str]) -> Json:
         """The `roles` input of a prompt, within its budget: what each title is responsible for and produces.

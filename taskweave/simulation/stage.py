@@ -23,6 +23,7 @@ from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
 from taskweave.simulation.fpda import Needs, Work
+from taskweave.simulation.incidents import Incidents
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.setting import Setting
 
@@ -31,16 +32,21 @@ Named = Mapping[str, "Promise | Sequence[Promise] | Mapping[str, Promise] | None
 
 @dataclass(kw_only=True, slots=True)
 class Stage:
-    """`week` is the current week and `day` the index of the current working day: both are set by the tick, never computed from time."""
+    """`setting` is what is launched now sees: that of the `segment`, with what incidents have changed.
+
+    `week` is the current week and `day` the index of the current working day: both are set by the tick, never computed from time.
+    """
 
     engine: Engine
     clock: Clock
     ledger: Ledger
     pool: Pool
     setting: Setting
+    segment: Setting
+    incidents: Incidents
     environment: Environment
     documents: Documents
-    calendars: Mapping[str, AgentCalendar]
+    calendars: dict[str, AgentCalendar]
     week: Week
     day: int = 0
 

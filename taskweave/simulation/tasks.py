@@ -6,7 +6,6 @@ produces is a promise.  It refuses to know how plans come about.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -15,15 +14,15 @@ from simpy.events import Event
 
 from taskweave.engine.clock import START
 from taskweave.engine.promises import Promise
-from taskweave.pool.tables import Row
-from taskweave.records import Json
+from taskweave.records import Json, Priority
 from taskweave.simulation import execution
 from taskweave.simulation.agent_calendar import AgentCalendar
-from taskweave.simulation.capacity import Slot
-from taskweave.simulation.dependencies import Use, heights
-from taskweave.simulation.execution import Breakdown, Deliverable
+from taskweave.simulation.capacity import Slot, minutes_spent
+from taskweave.simulation.dependencies import heights
+from taskweave.simulation.execution import Breakdown
 from taskweave.simulation.matching import choose
 from taskweave.simulation.open_work import URGENT, OpenSubtask, OpenTask, Status
+from taskweave.simulation.result_rows import result_rows
 from taskweave.simulation.stage import Stage
 
 
@@ -113,7 +112,7 @@ class Tasks:
         setting = self._stage.setting
         by_role: dict[str, list[str]] = {}
         for agent in dict.fromkeys([*setting.delegation.executors(owner), *setting.delegation.cross(owner)]):
-            if self._stage.calendars[agent].quota:
+            if self._stage.calendars[agent].quota and self._here(agent):
                 by_role.setdefault(setting.population.agent(agent).role, []).append(agent)
         return {role: tuple(agents) for role, agents in by_role.items()}
 
@@ -123,12 +122,13 @@ class Tasks:
         yield stage.clock.wait(task.breakdown)
         breakdown: Breakdown = task.breakdown.value
         task.spec, task.mark = breakdown.spec, breakdown.mark
+        task.lift(stage.setting.priorities)
         self._change(task)
         stage.ledger.event("create", actor=task.owner, subject=task.id, object=task.spec.activity, case=task.id)
         chains = heights([step.after for step in breakdown.steps])
         for index, step in enumerate(breakdown.steps):
             site = f"{task.id}/s{index + 1}"
-            minutes = self._minutes(site, step.hours)
+            minutes = minutes_spent(step.hours, stage.setting.org.workload.variation, stage.random("hours", site))
             subtask = OpenSubtask(
                 id=site,
                 task=task,
@@ -146,17 +146,13 @@ class Tasks:
             subtask.process = stage.env.process(self._subtask(subtask))
         yield stage.env.all_of([subtask.done for subtask in task.subtasks])
         del self._by_id[task.id], self._by_owner[task.owner][task.id]
+        if task.status != "dropped" and all(subtask.status == "dropped" for subtask in task.subtasks):
+            self._give_up(task)
         if task.status == "dropped":
             self._finished.setdefault(task.owner, []).append((task, None))
         else:
             self._merge(task)
         task.finished.succeed()
-
-    def _minutes(self, site: str, hours: float) -> int:
-        """Planned hours as they turn out: lognormal of mean 1, at least a quarter of an hour."""
-        sigma = self._stage.setting.org.workload.variation
-        factor = math.exp(self._stage.random("hours", site).gauss(-sigma * sigma / 2, sigma)) if sigma > 0 else 1.0
-        return max(15, round(hours * 60 * factor))
 
     def _subtask(self, subtask: OpenSubtask) -> Generator[Event, Any, None]:
         stage, task = self._stage, subtask.task
@@ -170,7 +166,8 @@ class Tasks:
             while subtask.left:
                 if subtask.agent is None:
                     yield from self._assign(subtask)
-                assert subtask.agent is not None
+                if subtask.agent is None:
+                    raise simpy.Interrupt("departed")  # whoever might have done it has left
                 calendar = stage.calendars[subtask.agent]
                 # Urgent work pre-empts; among equals who asked first goes first, whoever was interrupted keeps its place.
                 priority: Any = (task.rank, first, subtask.id)  # SimPy compares whatever it is given
@@ -192,25 +189,33 @@ class Tasks:
                         if began is not None:
                             subtask.left = max(0, subtask.left - calendar.stop(stage.now))
                         self._interrupted(subtask, interrupt.cause)
-                        if interrupt.cause == "superseded":
+                        if interrupt.cause == "superseded" or (subtask.agent and subtask.left and not self._here(subtask.agent)):
                             raise
             self._finish(subtask)
-        except simpy.Interrupt:
+        except simpy.Interrupt as interrupt:
+            if interrupt.cause == "departed":
+                stage.ledger.event("abandon", actor=task.owner, subject=subtask.id, case=task.id)
             self._drop(subtask)
         subtask.done.succeed()
 
     def _assign(self, subtask: OpenSubtask) -> Generator[Event, Any, None]:
-        """a* of Eq. 6 among those present; waits while nobody eligible is.
+        """a* of Eq. 6 among those present; waits while nobody eligible is, and assigns to nobody where all of them have left.
 
         Agents of one title are interchangeable in authority: one whose week is full steps back for another who has room.
         """
         stage = self._stage
-        scores = subtask.step.scores
         while True:
+            scores = {agent: score for agent, score in subtask.step.scores.items() if self._here(agent)}
+            if not scores:
+                return
             present = {agent: score for agent, score in scores.items() if self._present(agent)}
             if present:
                 break
-            yield stage.env.timeout(min(stage.calendars[agent].next_minute(stage.now) for agent in scores) - stage.now)
+            try:
+                yield stage.env.timeout(min(stage.calendars[agent].next_minute(stage.now) for agent in scores) - stage.now)
+            except simpy.Interrupt as interrupt:  # meant for the agent that had it before
+                if interrupt.cause == "superseded":
+                    raise
         load = {agent: stage.calendars[agent].given(stage.week.index) for agent in present}
         titles = {agent: stage.setting.population.agent(agent).role for agent in present}
         best, _ = choose(present, titles, load)
@@ -232,6 +237,10 @@ class Tasks:
         day = self._stage.setting.calendar.day_minutes
         return self._stage.calendars[agent].next_minute(self._stage.now) <= self._stage.now + day
 
+    def _here(self, agent: str) -> bool:
+        """Whether the agent has not left for good."""
+        return self._stage.calendars[agent].gone is None
+
     def _has_room(self, agent: str, minutes: int) -> bool:
         stage, calendar = self._stage, self._stage.calendars[agent]
         week_end = stage.week.first_day + stage.week.day_count
@@ -248,7 +257,7 @@ class Tasks:
         needs: list[Promise] = []
         for other in step.after:
             promise = task.subtasks[other].execution
-            if promise is not None:
+            if promise is not None and task.subtasks[other].status == "done":
                 upstream.append((task.subtasks[other].id, task.id))
                 needs.append(promise)
         for name in step.upstream:
@@ -293,6 +302,8 @@ class Tasks:
             back = stage.calendars[agent].next_minute(stage.now)
             if back >= week_end and any(other != agent and self._present(other) for other in subtask.step.scores):
                 self._hand_over(subtask)
+        elif not self._here(agent) and subtask.left and any(self._here(other) for other in subtask.step.scores):
+            self._hand_over(subtask)
 
     def _hand_over(self, subtask: OpenSubtask) -> None:
         """Free the subtask for another agent; what had begun goes on under a new site and what was answered yields no result."""
@@ -336,8 +347,9 @@ class Tasks:
     def _merge(self, task: OpenTask) -> None:
         """Write back: ℝ ← ℝ ∪ {(η, δ, ξ)}, Eq. 8."""
         stage = self._stage
-        partials = [subtask.execution for subtask in task.subtasks if subtask.execution is not None]
-        agent = task.subtasks[-1].agent
+        finished = [subtask for subtask in task.subtasks if subtask.status == "done"]
+        partials = [subtask.execution for subtask in finished if subtask.execution is not None]
+        agent = finished[-1].agent
         assert agent is not None
         task.status, task.on_time = "done", stage.now <= task.due_minute
         assert task.spec is not None
@@ -353,47 +365,7 @@ class Tasks:
         self._finished.setdefault(task.owner, []).append((task, task.merged))
 
     def _book_result(self, task: OpenTask, promise: Promise, *, subtask: str | None, finished: str) -> None:
-        assert task.spec is not None
-        owner, goals, cause, state = task.owner, list(task.spec.goals), task.cause, task.state
-
-        def make(deliverable: Deliverable) -> list[Row]:
-            uses = list(deliverable.uses)
-            if cause is not None:
-                uses.append(Use(used=cause, kind="incident", how="explicit"))
-            return [
-                (
-                    "results",
-                    {
-                        "id": deliverable.id,
-                        "task": task.id,
-                        "subtask": subtask,
-                        "agent": deliverable.agent,
-                        "artifact": deliverable.artifact,
-                        "title": deliverable.title,
-                        "content": deliverable.content,
-                        "finished": finished,
-                        "quality": deliverable.quality,
-                        "origin": deliverable.origin,
-                    },
-                ),
-                *(("uses", {"result": deliverable.id, "used": use.used, "kind": use.kind, "how": use.how}) for use in uses),
-                *(("tool_calls", {**call, "result": deliverable.id}) for call in deliverable.used.rows),
-                (
-                    "provenance",
-                    {
-                        "result": deliverable.id,
-                        "state": state,
-                        "goals": goals,
-                        "prompt": deliverable.prompt,
-                        "backbone": deliverable.backbone,
-                        "agent": deliverable.agent,
-                        "delegator": owner,
-                        "calls": [f"{call.site}#{call.ordinal}" for call in deliverable.calls],
-                    },
-                ),
-            ]
-
-        self._stage.ledger.book(make, promise)
+        self._stage.ledger.book(result_rows(task, subtask=subtask, finished=finished), promise)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -469,12 +441,16 @@ class Tasks:
             self.drop(task)
         return dropped
 
-    def drop(self, task: OpenTask) -> None:
-        """Supersede the task: what runs is interrupted, nothing is merged."""
-        stage = self._stage
+    def _give_up(self, task: OpenTask) -> None:
+        """No result will come of the task."""
         task.status = "dropped"
         self._ended["dropped"] += 1
         self._change(task)
+
+    def drop(self, task: OpenTask) -> None:
+        """Supersede the task: what runs is interrupted, nothing is merged."""
+        stage = self._stage
+        self._give_up(task)
         stage.ledger.event("supersede", actor=task.owner, subject=task.id, case=task.id)
         for subtask in task.subtasks:
             if subtask.process is not None and subtask.process.is_alive:
@@ -485,10 +461,32 @@ class Tasks:
         calendar = self._stage.calendars[agent]
         calendar.be_away(days)
         self._stage.ledger.event("absent", actor=agent, subject=agent)
-        for site in sorted(calendar.jobs):
-            process = calendar.jobs[site].process
-            if process is not None and process.is_alive:
-                process.interrupt("absent")
+        calendar.interrupt(sorted(calendar.jobs), "absent")
+
+    def inherit(self, owner: str, successor: str) -> None:
+        """What was planned by an owner who leaves is another's from now on."""
+        for task in self.of(owner):
+            task.owner = successor
+            self._changed.update({subtask.id: subtask for subtask in task.subtasks})
+        self._by_owner.setdefault(successor, {}).update(self._by_owner.pop(owner, {}))
+        self._finished.setdefault(successor, []).extend(self._finished.pop(owner, []))
+
+    def let_go(self, agent: str, cause: str) -> None:
+        """The agent has left for good: its work is handed over, or dropped where nobody else may do it."""
+        calendar = self._stage.calendars[agent]
+        calendar.leave(self._stage.day)
+        self._stage.ledger.event("departure", actor=agent, subject=agent, object=cause)
+        calendar.interrupt(sorted(calendar.jobs), "departed")
+
+    def reorder(self, priorities: Mapping[str, Priority]) -> None:
+        """Goals have these priorities from now on: what waits for an agent's time takes the place that they give it."""
+        ranks = {task.id: task.rank for task in self._by_id.values()}
+        for task in self._by_id.values():
+            task.lift(priorities)
+        moved = {task.id for task in self._by_id.values() if task.rank != ranks[task.id]}
+        for calendar in self._stage.calendars.values():
+            waiting = [site for site in sorted(calendar.jobs) if not calendar.at_work(site) and site.rpartition("/")[0] in moved]
+            calendar.interrupt(waiting, "reordered")
 
     def flush(self) -> None:
         """Book the rows of everything that changed since the last flush."""

@@ -18,7 +18,7 @@ from taskweave.pool.tables import Row
 from taskweave.records import BY_CODE_SAID, Json, canonical
 from taskweave.simulation import answers
 from taskweave.tools.at_hand import at_hand
-from taskweave.tools.shelf import by_role, world_of
+from taskweave.tools.shelf import by_role, kits_of, world_of
 from taskweave.tools.tool import Tool, ToolRefused
 from taskweave.tools.world import Called, Effect, Person, World
 
@@ -64,9 +64,9 @@ class Tooling:
         ]
         return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org))
 
-    def of(self, role: str) -> tuple[Tool, ...]:
-        """What an agent of this role may use."""
-        return self._tools[role]
+    def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
+        """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
+        return tuple(tool for tool in self._tools[role] if not failing.intersection((tool.name, *kits_of(tool))))
 
     def land(self, week: int, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
@@ -100,9 +100,9 @@ async def use(
     setting: Setting, ctx: WorkContext, *, agent: str, result: str, inputs: Mapping[str, Json], upstream: Sequence[Effect]
 ) -> ToolUse:
     """Let the agent use its tools for the execution whose `inputs` these are; `upstream` is what its upstream results changed."""
-    tooling, person = setting.tooling, setting.population.agent(agent)
+    tooling = setting.tooling
     assert tooling is not None
-    tools = {tool.name: tool for tool in tooling.of(person.role)}
+    tools = {tool.name: tool for tool in setting.tools_of(agent)}
     moment = f"{inputs['date']} 09:00"
     calls: list[CallRow] = []
     notes: list[str] = []

@@ -27,7 +27,9 @@ from taskweave.org.calendar import Week, WorkCalendar
 from taskweave.org.delegation import Delegation
 from taskweave.pool.pool import Pool
 from taskweave.records import LEVELS, Backbone, Json, StyleName
+from taskweave.simulation.acting import Acting, person_row
 from taskweave.simulation.agent_calendar import AgentCalendar
+from taskweave.simulation.changes import Changes
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
 from taskweave.simulation.incidents import Incidents, InForce, meant_for
@@ -95,30 +97,21 @@ class Year:
     """
 
     def __init__(self, stage: Stage, journal: Journal, folder: RunFolder, until: int, later: Mapping[int, Setting]) -> None:
-        self._first, self._later = stage.setting, later
+        self._first, self._later = stage.segment, later
         self.stage, self._journal, self._inbox, self._until = stage, journal, folder.inbox, until
         self._calendar = stage.setting.calendar
-        self.incidents = Incidents(stage.setting.org, stage.setting.population, stage.setting.delegation, self._calendar)
+        self.incidents, self._changes = stage.incidents, Changes()
         self.tasks = Tasks(stage)
         self._book_organization()
         self.recurring = Recurring(stage)
         self.planning = Planning(stage, self.tasks, self.incidents, self.recurring)
+        self.acting = Acting(stage, self.tasks, self.planning, self.incidents, self._changes)
         stage.env.process(self._run())
 
     def _book_organization(self) -> None:
         setting = self.stage.setting
         for agent in setting.population.agents:
-            persona = agent.persona
-            described = {
-                "email": persona.email,
-                "education": persona.education,
-                "years": persona.years,
-                "background": persona.background,
-                "style": persona.style,
-                "knows": list(persona.knows),
-            }
-            row = {"id": agent.id, "name": persona.name, "role": agent.role, "tier": agent.tier, "department": agent.department}
-            self.stage.ledger.rows(("agents", row | {"persona": described}))
+            self.stage.ledger.rows(("agents", person_row(agent)))
         for (source, target), kind in sorted(setting.delegation.edges.items()):
             self.stage.ledger.rows(("edges", {"source": source, "target": target, "kind": kind}))
 
@@ -160,7 +153,8 @@ class Year:
             stage.week, stage.day = week, day
             opening = day == week.first_day
             if opening:
-                stage.setting = self._setting_of(week)
+                stage.segment = self._setting_of(week)
+                stage.setting = self._changes.applied(stage.segment)
                 self._read_environment(week)
             self._tick(day, opening=opening)
             if opening:
@@ -198,18 +192,32 @@ class Year:
         stage = self.stage
         for over in self.incidents.ended(day):
             stage.ledger.event("incident_end", subject=over.id)
+        self.acting.morning(day)
         for injection in self._journal.tick(day, self._inbox, partial(meant_for, calendar=self._calendar)):
-            try:
-                heard = self.incidents.hear(injection.id, injection.payload, day)
-            except IncidentInvalid as trouble:
-                stage.ledger.event("reject", subject=injection.id, object=str(trouble))
-                self._journal.reject(injection.id, day, "; ".join(problem.what for problem in trouble.problems))
-                continue
-            self._book_incident(heard)
-            self._absences(heard, day)
-            if heard.incident.severity == "high" and not opening:
-                for unit in self._affected(heard):
-                    stage.env.process(self.planning.respond(unit, heard))
+            self._hear(injection.id, injection.payload, day, opening=opening)
+        if opening:
+            readings = stage.environment.values()
+            for id, payload in self.incidents.fired(stage.week.number, self._calendar.days[day], readings, stage.setting.seed):
+                self._hear(id, payload, day, opening=True)
+        self._changes.fail(self.incidents.failing(day))
+        stage.setting = self._changes.applied(stage.segment)
+
+    def _hear(self, id: str, payload: Json, day: int, *, opening: bool) -> None:
+        stage = self.stage
+        try:
+            if self.incidents.arm(id, payload):
+                stage.ledger.event("arm", subject=id)
+                return
+            heard = self.incidents.hear(id, payload, day)
+        except IncidentInvalid as trouble:
+            stage.ledger.event("reject", subject=id, object=str(trouble))
+            self._journal.reject(id, day, "; ".join(problem.what for problem in trouble.problems))
+            return
+        self._book_incident(heard)
+        self.acting.act(heard)
+        if heard.incident.severity == "high" and not opening:
+            for unit in self._affected(heard):
+                stage.env.process(self.planning.respond(unit, heard))
 
     def _affected(self, heard: InForce) -> list[Any]:
         """The open week units whose owner, or whose own agents, the incident affects."""
@@ -219,13 +227,6 @@ class Year:
             for (level, owner), unit in self.planning.open.items()
             if level == "week" and heard.agents & {owner, *delegation.executors(owner)}
         ]
-
-    def _absences(self, heard: InForce, day: int) -> None:
-        for number, absence in enumerate(heard.incident.absences):
-            draw = self.stage.random("absence", f"{heard.id}:{number}")
-            days = range(day, self._calendar.day_of(heard.end_of(absence.span, self._calendar.days[day])))
-            for agent in absence.agents(self.incidents.who, draw):
-                self.tasks.take_off(agent, days)
 
     # ------------------------------------------------------------ rows
     def _book_incident(self, heard: InForce) -> None:
@@ -239,14 +240,15 @@ class Year:
             "tick": heard.tick,
             "until": heard.until.isoformat(),
             "affects": "all" if incident.affects is None else list(incident.affects),
-            "effects": list(incident.effects),
-            "since": self._calendar.days[heard.tick].isoformat(),
+            "effects": [effect.said() for effect in incident.effects],
+            "since": heard.since.isoformat(),
         }
         self.stage.ledger.rows(("incidents", row))
         self.stage.ledger.event("incident", subject=heard.id, object=incident.severity)
 
     def _read_environment(self, week: Week) -> None:
-        self.stage.environment.advance(week.number, self.tasks.take_worked())
+        day = min(week.first_day, len(self._calendar.days) - 1)
+        self.stage.environment.advance(week.number, self.tasks.take_worked(), self.acting.moved(day))
         readings = self.stage.environment.readings()
         self.stage.ledger.rows(*(("readings", {"week": week.number, "kpi": r.kpi, "value": r.value}) for r in readings))
 
@@ -268,7 +270,7 @@ class Year:
         for agent, hours in self.recurring.hours_in_hand().items():
             carried[agent] = carried.get(agent, 0.0) + hours
         for agent, calendar in stage.calendars.items():
-            if calendar.quota:
+            if calendar.quota and (calendar.gone is None or calendar.gone > week.first_day):
                 row: dict[str, Json] = {
                     "week": week.number,
                     "agent": agent,
@@ -334,6 +336,8 @@ async def simulate(
             ledger=ledger,
             pool=pool,
             setting=setting,
+            segment=setting,
+            incidents=Incidents(org, population, setting.delegation, calendar),
             environment=Environment(org, config.seed),
             documents=Documents(setting),
             calendars={agent.id: AgentCalendar(agent, clock.env, calendar) for agent in population.agents},

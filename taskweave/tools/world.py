@@ -160,6 +160,10 @@ class World:
     def close(self) -> None:
         self._db.close()
 
+    def knows(self, person: str) -> bool:
+        """Whether it is one of the people of the world, who are the same from its beginning to its end."""
+        return person in self._people
+
     def name_of(self, person: str) -> str:
         """The name of who has this id, else the id."""
         return self._people[person].name if person in self._people else person

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer.main
 
 from taskweave.cli import app
-from tests.cli.door import ROOT, parameters, shell, type_in
+from tests.cli.door import ROOT, parameters, shell
 
 
 def test_every_option_of_every_command_is_documented_with_an_example() -> None:
@@ -22,13 +22,6 @@ def test_every_command_is_documented_with_an_example_and_stands_in_the_readme() 
     for name, one in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         assert f"taskweave {name}" in (one.help or ""), name
         assert f"taskweave {name}" in readme, f"README.md does not show 'taskweave {name}'"
-
-
-def test_flags_of_later_work_are_not_offered() -> None:
-    offered = {flag for _, parameter in parameters() for flag in parameter.opts}
-    later = {"--rate"}
-    assert offered & later == set()
-    assert type_in("run", "tiny", "--rate", "1/month").exit_code == 2
 
 
 def test_help_of_every_command_can_be_shown_on_a_narrow_terminal_without_colour() -> None:

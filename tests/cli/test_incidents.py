@@ -99,3 +99,42 @@ def test_incidents_given_to_run_happen_at_their_time(incident: Path) -> None:
     (row,) = Pool.open(Path("r/run.db")).rows("incidents")
     calendar = WorkCalendar(RunFolder.open("r").organization().calendar)
     assert (row["id"], row["tick"]) == ("strike", calendar.tick_of("week:2"))
+
+
+def test_the_library_is_listed_filtered_and_given_to_a_run_at_a_rate(tmp_path: Path) -> None:
+    listed = type_in("incidents", "patch", "--category", "technology", "--severity", "high")
+    assert "zero-day-cascade  (technology, high, 3 weeks; workload, capacity)" in listed.stdout
+    assert "Basis: The hole in Log4j" in listed.stdout
+    found = json.loads(type_in("incidents", "--json").stdout)["incidents"]
+    assert len(found) > 90
+    assert {"name", "title", "category", "severity", "description", "basis", "effects"} <= found[0].keys()
+    assert "None of the" in type_in("incidents", "nothing of the kind").stdout
+    told = ("--incidents", "library:policy", "--incidents", "library:internal", "--rate", "1/week", "--until", "week:3")
+    assert type_in("run", "tiny", "--out", "r", *told).exit_code == 0
+    titles = {one["title"] for one in found if one["category"] in ("policy", "internal")}
+    happened = [row["title"] for row in Run.open("r").incidents()]
+    assert len(set(happened)) == 3
+    assert set(happened) <= titles
+
+
+def test_validate_checks_incidents_against_the_organization_and_tells_all_problems(tmp_path: Path) -> None:
+    Path("a.yaml").write_text("title: A\naffects: [Nobody]\neffects:\n  - hire: {role: Backend Engineer}\n")
+    Path("b.yaml").write_text("title: B\neffects:\n  - departure: {role: Product Manager}\n  - deadline: {goal: any, earlier: soon}\n")
+    result = type_in("validate", "tiny", "--incidents", "a.yaml", "--incidents", "b.yaml")
+    assert result.exit_code == 2
+    for told in (
+        "a.yaml:2: no department, role or agent is called 'Nobody'",
+        "a.yaml:4: a hire says when",
+        "b.yaml:3: Product Manager cannot",
+    ):
+        assert told in result.stderr
+    assert "b.yaml:4: 'soon' is not a span" in result.stderr
+    fine = type_in("validate", "tiny", "--incidents", "library:all")
+    assert "93 incidents" in fine.stdout
+
+
+def test_an_unknown_incident_or_rate_is_refused_before_anything_is_written() -> None:
+    assert "nearest: zero-day-cascade" in refused("run", "tiny", "--out", "r", "--incidents", "library:zero-day")
+    assert "1/month" in refused("run", "tiny", "--out", "r", "--incidents", "library:all", "--rate", "now and then")
+    assert "no trigger" in refused("run", "tiny", "--out", "r", "--rate", "1/month")
+    assert not Path("r").exists()
