@@ -23,7 +23,7 @@ from taskweave.report.figures import answers
 from taskweave.runs import RunConfig, RunFolder
 from taskweave.runs.budgets import taken
 from taskweave.runs.inbox import Inbox
-from taskweave.runs.resuming import resume_command
+from taskweave.runs.resuming import cause_now, resume_command
 
 FINISHED = "finished"
 _NOTICED = 2.0  # seconds without an answer
@@ -147,7 +147,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         origin=origin,
         until=config.until,
         state=state,
-        cause=stop.cause if stop is not None and holder is None else "",
+        cause=cause_now(stop.cause, stop.bound, config, budgets) if stop is not None and holder is None else "",
         holder=None if holder is None else str(holder),
         finished=finished,
         week=len(closed),
