@@ -71,7 +71,7 @@ def open_for_writing(path: Path, *, create: bool) -> sqlite3.Connection:
                 db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
             else:
                 _check_version(db, path)
-                _check_pages(db, path)
+                check_pages(db, path)
             # WAL needs memory shared by all who open the file; across a network each would see its own.
             db.execute("PRAGMA journal_mode=" + ("DELETE" if on_network_file_system(path) else "WAL"))
             db.execute("PRAGMA synchronous=FULL")
@@ -245,7 +245,8 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _check_pages(db: sqlite3.Connection, path: Path) -> None:
+def check_pages(db: sqlite3.Connection, path: Path) -> None:
+    """Raises BadInput where a page of the file is damaged; reads all of it once."""
     problems = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
     if problems != ["ok"]:
         raise damaged(path, "; ".join(problems).replace("\n", "; "))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.cli.door import refused, type_in
+from tests.cli.door import garble, refused, type_in
 
 AUDIT = "{title: Audit, severity: high, affects: all}"
 
@@ -56,6 +57,17 @@ def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> Non
 def test_what_cannot_be_forked_is_refused_with_code_2(finished: Path, words: tuple[str, ...], said: str) -> None:
     assert said in refused("fork", finished, *words)
     assert not Path("runs").exists()
+
+
+def test_a_damaged_journal_is_named_as_the_runs_and_not_as_its_copy(finished: Path) -> None:
+    shutil.copytree(finished, "r")
+    garble(Path("r/journal.db"))
+    for words in (["fork", "r", "--at", "week:2"], ["verify", "r"]):
+        said = refused(*words)
+        assert said.startswith("taskweave: r/journal.db: the journal is damaged")
+        assert ".taskweave-new-" not in said
+        assert "taskweave-verify-" not in said
+    assert sorted(path.name for path in Path().iterdir() if not (path.name == "runs" and not list(path.iterdir()))) == ["r"]
 
 
 def test_a_backbone_that_is_paid_for_is_not_asked_without_a_yes(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
