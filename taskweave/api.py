@@ -89,6 +89,7 @@ class Run:
         self.folder = folder
         self.outcome = outcome
         self.warnings: list[str] = []
+        self._read = False  # the journal, of which every page is checked once
 
     @classmethod
     def open(cls, run: str | Path) -> Run:
@@ -253,7 +254,8 @@ class Run:
                 "Put it back to have that checked, and to resume."
             )
             return set()
-        with JournalReader(self.folder.journal_path) as journal:
+        with JournalReader(self.folder.journal_path, whole=not self._read) as journal:
+            self._read = True
             return {week.week for week in journal.weeks()}
 
     def _refuse_nothing(self, pool: Pool) -> None:

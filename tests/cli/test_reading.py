@@ -14,7 +14,7 @@ from taskweave.api import Run
 from taskweave.engine.reader import JournalReader
 from taskweave.pool.pool import Pool
 from taskweave.runs import RunFolder
-from tests.cli.door import ROOT, refused, type_in
+from tests.cli.door import ROOT, garble, refused, type_in
 
 
 def test_an_export_over_that_of_another_run_says_so(finished: Path) -> None:
@@ -123,6 +123,20 @@ def test_what_reads_a_run_names_a_journal_that_cannot_be_read(finished: Path, co
     Path("copy/journal.db").write_bytes(content)
     for words in (["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", "t1"], ["status", "copy"]):
         assert "copy/journal.db: this is not a TaskWeave journal" in refused(*words)
+    assert not Path("data").exists()
+
+
+def test_what_reads_a_run_names_a_journal_that_is_damaged_in_the_middle(finished: Path) -> None:
+    shutil.copytree(finished, "copy")
+    merged = Run.open(finished).results()[0]["id"]
+    site = JournalReader(finished / "journal.db").sites()[0]
+    commands = [["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", merged], ["call", "copy", site]]
+    commands += [["diff", finished, "copy"], ["resume", "copy"]]
+    garble(Path("copy/journal.db"))
+    for words in commands:
+        said = refused(*words)
+        assert said.startswith("taskweave: copy/journal.db: the journal is damaged")
+        assert "restore it from a copy" in said
     assert not Path("data").exists()
 
 
