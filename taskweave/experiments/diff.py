@@ -7,7 +7,7 @@ chance, so only runs whose answers were drawn anew count as controls.  Knows not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from shlex import quote
 from typing import Any
@@ -305,8 +305,9 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
     parent = other.config.parent
     if parent is not None:
         redrawn = ", its answers drawn anew from there on" if parent.redraw else ""
+        prompts = ", with other prompts from there on" if parent.prompts else ""
         nothing = "; nothing else was changed, so that what differs is what chance makes" if parent.is_control else ""
-        yield f"a fork of {parent.run} at week {parent.week}{redrawn}{nothing}"
+        yield f"a fork of {parent.run} at week {parent.week}{prompts}{redrawn}{nothing}"
     for mine, theirs, words in ((other, base, f"only in {other.name}"), (base, other, f"only in {base.name}")):
         for id_, row in mine.incidents.items():
             if id_ not in theirs.incidents:
@@ -318,14 +319,21 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
     a, b = _backbones(base), _backbones(other)
     if a != b:
         yield f"backbone: {a} in {base.name}, {b} in {other.name}"
-    prompts = [name for name in _differing(base, other) if name.endswith(".md")]
-    if prompts:
-        yield f"prompts: {', '.join(prompts)}"
+    if files := _differing(base, other):
+        yield f"prompts: {', '.join(files)}"
 
 
-def _differing(a: RunRows, b: RunRows) -> Iterable[str]:
-    """Names of inputs that both runs have written down, and that differ."""
-    return [name for name, digest in a.inputs.items() if b.inputs.get(name, digest) != digest]
+def _differing(a: RunRows, b: RunRows) -> list[str]:
+    """The prompts that both runs have written down, and that differ in a week of either."""
+    starts = sorted({segment.week for run in (a, b) for segment in run.config.segments})
+    pairs = [(a.config.segment_at(week).prompts, b.config.segment_at(week).prompts) for week in starts]
+    found: dict[str, None] = {}
+    for mine, theirs in dict.fromkeys(pairs):
+        for name, digest in a.inputs.items():
+            file = name.removeprefix(f"{mine}/")
+            if file != name and b.inputs.get(f"{theirs}/{file}", digest) != digest:
+                found[f"{theirs}/{file}"] = None
+    return list(found)
 
 
 def _backbones(run: RunRows) -> str:

@@ -44,8 +44,9 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered: `inherited` of them were taken from `parent`, the run that this is a fork of from `parent_week` on, and `paid`
-    are its own; of `lost` ones an answer may have been made, and billed, that is not here.  `cost` (dollars, with what the provider said
+    `calls` were answered: `inherited` of them were taken from `parent`, the run that this is a fork of from `parent_week` on with what
+    `parent_changed` says, and `paid` are its own; of `lost` ones an answer may have been made, and billed, that is not here.
+    `cost` (dollars, with what the provider said
     it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited cost nothing
     here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
@@ -105,6 +106,7 @@ class Status:
     tags: Mapping[str, str]
     parent: str | None
     parent_week: int | None
+    parent_changed: tuple[str, ...]
     next: str
     economy: Economy | None = None
     cases: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -186,6 +188,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         tags=config.tags,
         parent=None if config.parent is None else config.parent.run,
         parent_week=None if config.parent is None else config.parent.week,
+        parent_changed=() if config.parent is None else config.parent.changed,
         next=_next(folder, state, stop.bound if stop is not None else None),
         economy=spent,
         cases=dict(facts.get("cases", {})),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.door import garble, refused, type_in
+from tests.cli.door import ROOT, garble, refused, type_in
 
 AUDIT = "{title: Audit, severity: high, affects: all}"
 
@@ -27,8 +27,25 @@ def test_a_fork_runs_at_once_under_a_name_of_its_own_and_says_what_it_took(finis
     said = type_in("status", made).stdout
     assert f"taken from {finished.name}" in said
     assert "study=audits" in said
-    assert f"{made.name}: a fork of {finished.name} from week 2 on, study=audits" in type_in("runs").stdout
+    assert f"{made.name}: a fork of {finished.name} from week 2 on (incident audit added), study=audits" in type_in("runs").stdout
     assert type_in("verify", made).exit_code == 0
+
+
+def test_prompts_that_were_changed_are_said_wherever_the_fork_is_shown(finished: Path) -> None:
+    Path("mine").mkdir()
+    body = (ROOT / "prompts" / "execute.md").read_text(encoding="utf-8").rstrip() + "\nWrite like a poet.\n"
+    Path("mine/execute.md").write_text(body, encoding="utf-8")
+    assert type_in("fork", finished, "--at", "week:2", "--prompts", "mine", "--out", "runs/poet").exit_code == 0
+    assert f"{finished.name}, from week 2 on (other prompts)" in type_in("status", "poet").stdout
+    assert json.loads(type_in("status", "poet", "--json").stdout)["parent_changed"] == ["other prompts"]
+    assert "from week 2 on (other prompts)" in type_in("runs").stdout
+    for runs in ((finished, "poet"), ("poet", finished)):
+        said = " ".join(type_in("diff", *runs).stdout.split())
+        assert "execute.md" in said
+        assert "align.md" not in said
+    assert f"a fork of {finished.name} at week 2, with other prompts from there on" in " ".join(
+        type_in("diff", finished, "poet").stdout.split()
+    )
 
 
 def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> None:
