@@ -223,7 +223,9 @@ def _code(trouble: sqlite3.DatabaseError) -> int:
 
 def _check_header(path: Path) -> None:
     if not path.is_file():
-        raise BadInput(f"{path}: there is no journal here; `taskweave run` starts a run")
+        raise BadInput(
+            f"{path}: there is no journal here. Put it back from a copy: what the run was asked and answered is in it, and nowhere else"
+        )
     try:
         with path.open("rb") as file:
             head = file.read(16)

@@ -103,6 +103,16 @@ def test_what_reads_a_run_refuses_a_run_db_that_is_not_rebuilt_yet() -> None:
     assert type_in("digest", "r").exit_code == 0
 
 
+def test_a_run_db_that_was_deleted_is_missing_and_a_resume_rebuilds_it_without_asking(finished: Path) -> None:
+    shutil.copytree(finished, "r")
+    Path("r/run.db").unlink()
+    for words in (["digest", "r"], ["export", "r", "--out", "data"], ["trace", "r", "t1"], ["diff", finished, "r"]):
+        assert "r/run.db: is missing; 'taskweave resume r' rebuilds it without asking anything" in refused(*words)
+    assert not Path("data").exists()
+    assert type_in("resume", "r").exit_code == 0
+    assert type_in("digest", "r").stdout == type_in("digest", finished).stdout
+
+
 def test_a_run_copied_without_its_journal_is_read_with_a_warning(finished: Path) -> None:
     shutil.copytree(finished, "copy")
     Path("copy/journal.db").unlink()
@@ -114,7 +124,9 @@ def test_a_run_copied_without_its_journal_is_read_with_a_warning(finished: Path)
         assert "copy/journal.db: is not there" in done.stderr
     assert type_in("digest", "copy").stdout == whole
     assert json.loads(type_in("digest", "copy", "--json").stdout)["digest"] == whole.strip()
-    assert "journal.db: there is no journal here" in refused("resume", "copy")
+    for words in (["resume"], ["verify"], ["status"], ["call", "Y1"], ["fork", "--at", "week:2"]):
+        said = refused(words[0], "copy", *words[1:])
+        assert said.startswith("taskweave: copy/journal.db: there is no journal here. Put it back from a copy")
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing of a database" * 1000])
