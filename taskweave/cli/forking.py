@@ -150,6 +150,7 @@ def fork(
         tags=tags(tag) if tag else None,
     )
     summaries: list[dict[str, Any]] = []
+    whole: list[Path] = []  # of which all closed weeks can be read
     code = 0
     for number, (folder, answering) in enumerate(made, 1):
         interrupts.name(partial(interrupts.found, [str(folder.path)]))
@@ -159,12 +160,14 @@ def fork(
             outcome = driving.drive(folder, answering, observe=watch.see, told=told())
         summary, code = concluded(folder, outcome)
         summaries.append(summary)
+        whole += [folder.path] if outcome.executed >= max(1, outcome.week) else []
         if code:
             for other, _ in made[number:]:
                 output.note(f"not begun: taskweave resume {quote(str(other.path))}")
             break
     output.answer(summaries[0] if len(made) == 1 else {"runs": summaries})
-    output.line(f"{'compare':<10} taskweave diff {' '.join(quote(str(one.path)) for one in (parent, *(folder for folder, _ in made)))}")
+    if whole:
+        output.line(f"{'compare':<10} taskweave diff {' '.join(quote(str(path)) for path in (parent.path, *whole))}")
     if code:
         raise typer.Exit(code)
 

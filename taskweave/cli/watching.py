@@ -37,7 +37,9 @@ def status(run: RunName, as_json: AsJson = False) -> None:
 def runs(
     pattern: Annotated[
         str | None,
-        typer.Argument(metavar="[PATTERN]", help="Run folders, e.g. 'runs/company*'. By default all under runs/.", show_default=False),
+        typer.Argument(
+            metavar="[PATTERN]", help="Run folders, or a run's name, e.g. 'runs/company*'. By default all under runs/.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

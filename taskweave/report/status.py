@@ -127,7 +127,8 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
         budgets, silence = taken(config, folder.prices(), journal), journal.silence()
-        facts: Mapping[str, Any] = closed[-1].facts if closed else {}
+        # The weeks of a fork that has not begun are closed, and nothing is done in them yet.
+        facts: Mapping[str, Any] = closed[-1].facts if closed and counts.sessions else {}
         until = closed[-1].at if closed else None
         spent = economy(journal, len(closed), facts, until, compute=deep == "computed") if deep else None
     weeks = calendar.boundary(config.until)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from taskweave import driving
+from taskweave.runs import RunFolder
+from taskweave.simulation.year import Outcome
 from tests.cli.door import ROOT, garble, refused, type_in
 
 AUDIT = "{title: Audit, severity: high, affects: all}"
@@ -74,6 +79,28 @@ def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> Non
 def test_what_cannot_be_forked_is_refused_with_code_2(finished: Path, words: tuple[str, ...], said: str) -> None:
     assert said in refused("fork", finished, *words)
     assert not Path("runs").exists()
+
+
+def test_after_an_interrupt_only_runs_that_can_be_read_are_compared(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive, drives = driving.drive, count(1)
+
+    def interrupted(folder: RunFolder, *given: Any, **more: Any) -> Outcome:
+        if next(drives) == 2:
+            folder.with_config(budget_tokens=1)
+            folder = RunFolder.open(folder.path)
+        return drive(folder, *given, **more)
+
+    monkeypatch.setattr(driving, "drive", interrupted)
+    done = type_in("fork", finished, "--at", "week:3", "--redraw", "3", "--out", "cj")
+    assert done.exit_code == 3
+    assert "not begun: taskweave resume cj-3" in done.stderr
+    command = done.stdout.partition("compare")[2].split()
+    assert command[:4] == ["taskweave", "diff", str(finished), "cj-1"]
+    assert "cj-3" not in command
+    assert type_in(*command[1:]).exit_code == 0
+    begun = json.loads(type_in("status", "cj-3", "--json").stdout)
+    assert (begun["state"], begun["week"], begun["done"], begun["planned"]) == ("new", 2, 0, 0)
+    assert json.loads(type_in("status", "cj-1", "--json").stdout)["done"] > 0
 
 
 def test_a_damaged_journal_is_named_as_the_runs_and_not_as_its_copy(finished: Path) -> None:
