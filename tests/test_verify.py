@@ -175,3 +175,10 @@ def test_a_run_that_was_stopped_in_a_week_is_verified_up_to_the_last_closed_one(
 def test_json_says_what_the_text_says(run: Run) -> None:
     told = json.loads(type_in("verify", run.path, "--json").stdout)
     assert (told["ok"], told["weeks"], told["differences"]) == (True, 4, [])
+
+
+def test_one_week_is_said_as_one(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", until="week:1")
+    assert type_in("verify", run.path).stdout.startswith("ok: 1 week was re-executed; ")
+    run.folder.run_db_path.unlink()
+    assert type_in("verify", run.path).stdout.startswith("ok: 1 week was re-executed; its digest equals the journal's")

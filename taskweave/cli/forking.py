@@ -178,6 +178,7 @@ def verify(run: RunName, as_json: AsJson = False) -> None:
     Nothing is asked and nothing is changed.  Exit code 5 where something differs.
     """
     from taskweave.experiments.verify import verify as verified
+    from taskweave.report.wording import plural
     from taskweave.runs import RunFolder
 
     folder = RunFolder.open(run)
@@ -185,8 +186,9 @@ def verify(run: RunName, as_json: AsJson = False) -> None:
     shown = [one._asdict() for one in found.differences[:SHOWN]]
     output.answer({"run": str(folder.path), "ok": found.ok, **found._asdict(), "differences": shown, "differing": len(found.differences)})
     if found.ok:
-        what = f"{found.rows:,} rows equal those of run.db" if found.rows else "their digests equal the journal's (there is no run.db)"
-        output.line(f"ok: {found.weeks} weeks were re-executed; {what}")
+        digests = "its digest equals" if found.weeks == 1 else "their digests equal"
+        what = f"{found.rows:,} rows equal those of run.db" if found.rows else f"{digests} the journal's (there is no run.db)"
+        output.line(f"ok: {plural(found.weeks, 'week')} {'was' if found.weeks == 1 else 'were'} re-executed; {what}")
         return
     for name in found.changed:
         output.line(f"changed since the run began: {name}")
@@ -208,6 +210,7 @@ def _most(parent: RunFolder, forks: list[Fork], until: str | None) -> list[str]:
     """What forks take if all is asked anew: the parent's own use a week."""
     from taskweave.org.calendar import WorkCalendar
     from taskweave.report.status import status
+    from taskweave.report.wording import plural
 
     now = status(parent)
     weeks = WorkCalendar(parent.organization().calendar).boundary(until or parent.config.until) - forks[0].change.week + 1
@@ -215,7 +218,8 @@ def _most(parent: RunFolder, forks: list[Fork], until: str | None) -> list[str]:
     cost = dollars(None if now.cost_uncached is None else now.cost_uncached * share)
     taken = f"{amount(round(now.calls * share))} calls, {amount(round(now.prompt_tokens * share))} prompt tokens, {cost}"
     runs = f"{len(forks)} forks of" if len(forks) > 1 else "a fork of"
-    return [f"{runs} {parent.path}, {weeks} weeks: at most about {taken}, by what it took a week; what does not change is not asked again"]
+    most = f"{runs} {parent.path}, {plural(weeks, 'week')}: at most about {taken}, by what it took a week"
+    return [f"{most}; what does not change is not asked again"]
 
 
 def register(app: typer.Typer) -> None:

@@ -18,6 +18,7 @@ from taskweave.experiments.measures import Basis, Family, Figure, Unit, measures
 from taskweave.experiments.rows import RunRows, Span
 from taskweave.experiments.spread import LEAST, LEVEL, Judged, judge, same
 from taskweave.org.calendar import WorkCalendar
+from taskweave.report.wording import plural
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -246,7 +247,7 @@ def _left_out(base: RunRows, week: int | None, last: int, controls: Sequence[Run
             told = f"it varies from week {since} on, and the compared run from week {week}; make some with {redraw(base.path, week)}"
             yield LeftOut(run=str(run.path), why=told)
         elif run.last < last:
-            yield LeftOut(run=str(run.path), why=f"it has closed {run.last} weeks only, and {last} are compared; resume it")
+            yield LeftOut(run=str(run.path), why=f"it has closed {plural(run.last, 'week')} only, and {last} are compared; resume it")
 
 
 def redraw(base: object, week: object) -> str:
