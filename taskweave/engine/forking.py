@@ -67,8 +67,8 @@ def _check(copy: sqlite3.Connection, parent: Path, *, week: int, tick: int, drop
     (closed,) = copy.execute("SELECT count(*) FROM weeks").fetchone()
     if week > closed + 1:
         raise RunRefused(
-            f"{parent.parent}: the run has closed {closed} week{'' if closed == 1 else 's'}, so a fork may differ from week {closed + 1} on "
-            f"at the latest, not from week {week}. Fork it at week:{closed + 1} or earlier, or let it run further first"
+            f"{parent.parent}: the run has closed {closed} week{'' if closed == 1 else 's'}, so a fork may differ from week {closed + 1} "
+            f"on at the latest, not from week {week}. Fork it at week:{closed + 1} or earlier, or let it run further first"
         )
     held = dict(copy.execute("SELECT id, tick FROM injections"))
     for id in drop:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from taskweave import driving
+from taskweave.api import Run
 from taskweave.runs import RunFolder
 from taskweave.simulation.year import Outcome
 from tests.cli.door import ROOT, garble, refused, type_in
@@ -62,6 +63,8 @@ def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> Non
     assert all(0 < one["status"]["inherited"] < one["status"]["calls"] for one in told["runs"])
     one = type_in("fork", finished, "--at", "week:2", "--redraw", "1", "--out", "single", "--json")
     assert json.loads(one.stdout)["digest"] == told["runs"][0]["digest"]
+    second = Run.open(finished).fork(at="week:2", redraw=2, out="second")
+    assert second.digest() == told["runs"][1]["digest"], "from Python a number makes one control, the one of that number"
 
 
 @pytest.mark.parametrize(
