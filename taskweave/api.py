@@ -89,6 +89,7 @@ class Run:
         self.folder = folder
         self.outcome = outcome
         self.warnings: list[str] = []
+        self._read = False  # the journal, of which every page is checked once
 
     @classmethod
     def open(cls, run: str | Path) -> Run:
@@ -220,9 +221,9 @@ class Run:
     # ------------------------------------------------------------ what happened
     def pool(self) -> Pool:
         """run.db, open for reading.  Raises RunRefused before there is one, and where it holds less than the weeks that are closed."""
-        if not self.folder.run_db_path.exists():
-            raise RunRefused(f"{self.path}: nothing is written yet. Let it run first: taskweave resume {quote(str(self.path))}")
         closed = self._closed()
+        if not self.folder.run_db_path.exists():
+            raise _without_tables(self.folder, closed=bool(closed))
         for pause in _LOOKS:
             pool = Pool.open(self.folder.run_db_path)  # anew each time: another file may have taken its place
             try:
@@ -253,7 +254,8 @@ class Run:
                 "Put it back to have that checked, and to resume."
             )
             return set()
-        with JournalReader(self.folder.journal_path) as journal:
+        with JournalReader(self.folder.journal_path, whole=not self._read) as journal:
+            self._read = True
             return {week.week for week in journal.weeks()}
 
     def _refuse_nothing(self, pool: Pool) -> None:
@@ -473,6 +475,14 @@ def compared(
     rest = [run for run in given if run not in redrawn]
     found = compare(_rows(first[0]), [_rows(run) for run in rest], [_rows(run) for run in (*redrawn, *named)], until=until)
     return found, [warning for run in (*first, *given, *named) for warning in run.warnings]
+
+
+def _without_tables(folder: RunFolder, *, closed: bool) -> RunRefused:
+    """What to say of a run without run.db, of which weeks are `closed` or none is."""
+    resume = f"taskweave resume {quote(str(folder.path))}"
+    if closed:
+        return RunRefused(f"{folder.run_db_path}: is missing; '{resume}' rebuilds it without asking anything.")
+    return RunRefused(f"{folder.path}: nothing is written yet. Let it run first: {resume}")
 
 
 def _rows(run: Run) -> RunRows:

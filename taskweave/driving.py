@@ -40,12 +40,12 @@ from taskweave.prompts import PromptBook
 from taskweave.records import StyleName
 from taskweave.report.status import status
 from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
-from taskweave.runs.budgets import BUDGETS, budget_of, costs, prices_in, refuse_unpriced
+from taskweave.runs.budgets import BUDGETS, budget_of, costs, prices_in, refuse_unpriced, taken
 from taskweave.runs.folder import refuse_place
 from taskweave.runs.forking import Answering
 from taskweave.runs.inbox import name_of
 from taskweave.runs.inputs import changed, write_down
-from taskweave.runs.resuming import stays_stopped
+from taskweave.runs.resuming import cause_now, stays_stopped
 from taskweave.shipped import find_organization
 from taskweave.simulation.incidents import FORK, load_incidents, too_late
 from taskweave.simulation.incidents.rate import given
@@ -441,11 +441,12 @@ def _still_stopped(folder: RunFolder) -> Outcome | None:
     """The ending that a run would have again at once, of answers that it had: then nothing is asked before more is allowed."""
     with JournalReader(folder.journal_path) as reader:
         stops, weeks = reader.stops(), reader.weeks()
-    last = stops[-1] if stops and stops[-1].current else None
-    if last is None or not stays_stopped(last.bound, folder.config):
-        return None
+        last = stops[-1] if stops and stops[-1].current else None
+        if last is None or not stays_stopped(last.bound, folder.config):
+            return None
+        cause = cause_now(last.cause, last.bound, folder.config, taken(folder.config, folder.prices(), reader))
     digest = weeks[-1].digest if weeks else None
-    return Outcome(stop=last.why, cause=last.cause, week=len(weeks), digest=digest, executed=len(weeks), bound=last.bound)
+    return Outcome(stop=last.why, cause=cause, week=len(weeks), digest=digest, executed=len(weeks), bound=last.bound)
 
 
 def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:

@@ -27,6 +27,7 @@ from taskweave.given import left_out
 from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.pool import Pool
 from taskweave.records import LEVELS, StyleName, step_of
+from taskweave.report.wording import plural
 from taskweave.runs import RunFolder
 from taskweave.runs.folder import CONFIG
 from taskweave.simulation.year import Outcome
@@ -134,7 +135,7 @@ def estimate(
     shipped = shipped_lengths(asking)
     measured = lengths or shipped
     known = replace(measured, steps={**shipped.steps, **measured.steps})
-    say(f"rehearsing {last} weeks of {org.resolved.name} with the scripted stand-in; no model is asked")
+    say(f"rehearsing {plural(last, 'week')} of {org.resolved.name} with the scripted stand-in; no model is asked")
     spans: list[Span] = []
     unmeasured: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="taskweave-") as place:

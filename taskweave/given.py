@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from taskweave.errors import BadInput
-from taskweave.records import StyleName, is_text
+from taskweave.records import MOST, StyleName, is_text
 from taskweave.runs.config import PARTS, Part
 from taskweave.shipped import COMPACT, prompt_files, shipped_prompts
 
@@ -81,15 +81,15 @@ def _whole(value: Any) -> bool:
 
 
 def _seconds(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def _share(value: Any) -> bool:
     return value is None or (_seconds(value) and value <= 1)
 
 
-def _amount(value: Any) -> bool:
-    return value is None or (_seconds(value) and value > 0)
+def _amount(name: str) -> Callable[[Any], bool]:
+    return lambda value: value is None or (_seconds(value) and 0 < value <= MOST[name])
 
 
 def _texts(value: Any) -> bool:
@@ -100,7 +100,10 @@ _RULES = {
     "seed": (_whole, "a whole number is needed, for example 1."),
     "until": (lambda value: isinstance(value, str), "a text is needed: 'week:8', 'month:3', 'quarter:2', 'year' or '2026-03-31'."),
     "limit": (lambda value: _whole(value) and value >= 1, "the most calls in flight at a time, a whole number from 1 on, for example 16."),
-    "patience": (_seconds, "a number of seconds is needed, for example 600."),
+    "patience": (
+        lambda value: _seconds(value) and value <= MOST["patience"],
+        f"a number of seconds up to {MOST['patience']:,.0f} is needed, for example 600.",
+    ),
     "assign": (lambda value: value in ("match", "model"), "who chooses the roles of subtasks is 'match' (code) or 'model'."),
     "base_url": (lambda value: value is None or isinstance(value, str), "a text is needed, for example 'http://localhost:8000/v1'."),
     "tracer_provider": (
@@ -109,12 +112,15 @@ _RULES = {
     ),
     "style": (lambda value: value in (None, "full", "compact"), "the style of asking is 'full' or 'compact'."),
     "max_fallback": (_share, "a share from 0 to 1 is needed, for example 0.2."),
-    "budget_usd": (_amount, "a number of dollars above 0 is needed, for example 2.5."),
+    "budget_usd": (_amount("budget_usd"), f"a number of dollars above 0 and up to {MOST['budget_usd']:,.0f} is needed, for example 2.5."),
     "budget_tokens": (
-        lambda value: value is None or (_whole(value) and value >= 1),
-        "a whole number above 0 is needed, for example 2000000.",
+        lambda value: value is None or (_whole(value) and 1 <= value <= MOST["budget_tokens"]),
+        f"a whole number above 0 and up to {MOST['budget_tokens']:,.0f} is needed, for example 2000000.",
     ),
-    "budget_hours": (_amount, "a number of hours above 0 is needed, for example 1.5."),
+    "budget_hours": (
+        _amount("budget_hours"),
+        f"a number of hours above 0 and up to {MOST['budget_hours']:,.0f} is needed, for example 1.5.",
+    ),
     "rate": (lambda value: value is None or isinstance(value, str), "a text is needed: how many in which period, for example '1/month'."),
     "tags": (_texts, "texts by texts are needed, for example {'study': 'pilot'}."),
 }

@@ -19,6 +19,7 @@ Quality = Literal["ok", "repaired", "fallback"]
 Origin = Literal["model", "scripted", "fallback"]
 Level = Literal["year", "quarter", "month", "week"]
 StyleName = Literal["full", "compact"]
+MOST = {"budget_usd": 1e9, "budget_tokens": 10**15, "budget_hours": 1e6, "patience": 1e9}  # what a setting may be told; patience in seconds
 Json = Any  # a value that json.dumps accepts
 
 LEVELS: tuple[Level, ...] = ("year", "quarter", "month", "week")

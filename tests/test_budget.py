@@ -23,7 +23,7 @@ from taskweave.engine.promises import Ask
 from taskweave.errors import BadInput, Transient
 from taskweave.records import Completion, Request
 from taskweave.runs import RunFolder
-from taskweave.runs.resuming import resume_command, stays_stopped
+from taskweave.runs.resuming import cause_now, resume_command, stays_stopped
 from tests.cli.door import refused, type_in
 from tests.loopback import Loopback
 from tests.simulated import WORKSHOP, simulated
@@ -364,6 +364,47 @@ def test_the_scripted_stand_in_costs_nothing_and_is_stopped_by_tokens_only(tmp_p
     ended = run.resume(budget_tokens=10**9)
     assert ended.digest() == simulated(tmp_path / "whole", until="week:1").digest()
     assert RunFolder.open(ended.path).config.budget_tokens == 10**9
+
+
+def test_a_run_that_stays_stopped_speaks_of_what_is_allowed_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert type_in("run", "tiny", "--until", "week:1", "--out", "r", "--budget-tokens", "9000").exit_code == 3
+    spent = tw.Run.open("r").status().budgets["budget_tokens"][0]
+    done = type_in("resume", "r", "--budget-tokens", "100")
+    assert done.exit_code == 3
+    now = f"{spent:,} of the 100 tokens that are allowed now are spent. To let it go on, allow --budget-tokens 18000"
+    assert now in " ".join(done.stderr.split())
+    assert "9,000" not in done.stderr
+    assert tw.Run.open("r").status().cause == now
+    assert "of the 9,000 tokens that are allowed are spent" in type_in("resume", "r", "--budget-tokens", "9000").stderr
+    assert type_in("resume", "r", "--budget-tokens", "100000000").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("bound", "allowed", "says"),
+    [
+        (
+            Bound(option="budget_usd", allowed=2, enough=4),
+            0.5,
+            "$0.25 of the $0.5 that are allowed now are spent. To let it go on, allow --budget-usd 4",
+        ),
+        (
+            Bound(option="budget_hours", allowed=2, enough=4),
+            1,
+            "0.25 of the 1 hours that are allowed now are over. To let it go on, allow --budget-hours 4",
+        ),
+        (
+            Bound(option="max_fallback", allowed=0.2, enough=0.4, asked=1000, counted=300),
+            0.1,
+            "300 of 1,000 answers were made by code, and 10 % are allowed now. To let it go on, allow --max-fallback 40%",
+        ),
+    ],
+)
+def test_every_bound_speaks_of_what_is_allowed_now(tmp_path: Path, bound: Bound, allowed: float, says: str) -> None:
+    config = simulated(tmp_path / "run", until="week:1").config.model_copy(update={bound.option: allowed})
+    assert cause_now("as then", bound, config, {bound.option: (0.25, allowed)}) == says
+    assert cause_now("as then", bound, config.model_copy(update={bound.option: bound.allowed}), {}) == "as then"
+    assert cause_now("as then", bound, config.model_copy(update={bound.option: 2 * bound.allowed}), {}) == "as then"
 
 
 def test_a_replay_of_a_paid_run_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from taskweave.errors import BadInput
 from taskweave.experiments.changes import documents, keyword_changes, task_changes
 from taskweave.experiments.diff import Comparison, Diff, compare, parted
 from taskweave.experiments.rows import RunRows, Span
-from taskweave.experiments.telling import WIDTH, told
+from taskweave.experiments.telling import LEAST_WIDTH, WIDTH, told
 from taskweave.org.calendar import WorkCalendar
 from taskweave.pool.tables import Row
 from taskweave.runs.config import Parent
@@ -341,6 +341,9 @@ def test_no_line_is_longer_than_a_terminal_is_wide(runs: Runs, tmp_path: Path) -
     other = replace(a_run(tmp_path, "other", ("readings", {"week": 4, "kpi": "k" * 70, "value": 2e9}), digests="axyz"), name=long)
     for diff in (tw.diff(runs.base, runs.event, controls=runs.controls), compare(base, [other])):
         assert [line for line in told(diff, all=True).splitlines() if len(line) > WIDTH] == []
+        for width in (LEAST_WIDTH, 61, 75, 87, 88, 99):
+            assert [line for line in told(diff, all=True, width=width).splitlines() if len(line) > width] == []
+        assert told(diff, width=1) == told(diff, width=LEAST_WIDTH) != told(diff) == told(diff, width=500)
 
 
 def test_it_says_what_the_runs_were_given_otherwise(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
-from taskweave.errors import BadInput
+from taskweave.errors import BackboneOut, BadInput
 from taskweave.exports.jsonl import export
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, TABLES
@@ -99,3 +100,21 @@ def test_all_files_are_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(Pool, "lines", and_write)
         export(reader, tmp_path / "out")
     assert len(set((tmp_path / "out" / "events.jsonl").read_text().split("\n")) - {""}) <= 1
+
+
+@pytest.mark.parametrize("at", ["opened", "replaced"])
+def test_an_export_that_fails_leaves_no_folder_that_it_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if at == "replaced":
+        monkeypatch.setattr("os.replace", full)
+    else:
+        monkeypatch.setattr(Pool, "lines", full)
+    (tmp_path / "there").mkdir()
+    with a_run(tmp_path / "run.db", 1.0, 1) as pool:
+        for out in (tmp_path / "new" / "data", tmp_path / "there"):
+            with pytest.raises(BackboneOut, match="the disk is full; nothing was exported"):
+                export(pool, out)
+    assert not (tmp_path / "new").exists()
+    assert not list((tmp_path / "there").iterdir())

@@ -39,7 +39,7 @@ def inbox(path: Path) -> Path:
 
 # ---------------------------------------------------------------- opening
 def test_there_is_no_silent_new_start(path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no journal here; `taskweave run` starts a run"):
+    with pytest.raises(BadInput, match="there is no journal here. Put it back from a copy"):
         Journal(path, create=False)
     assert not path.exists()
     Journal(path, create=True).close()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
 
 import taskweave as tw
 from taskweave.api import Run
-from taskweave.errors import RunRefused
+from taskweave.errors import BadInput, DiskFull, RunRefused
+from taskweave.experiments import verify as verifying
 from taskweave.pool.tables import TABLES
+from taskweave.simulation.year import Outcome
 from tests.cli.door import type_in
 from tests.simulated import WORKSHOP, rows, simulated
 from tests.test_fork import Failing
@@ -42,6 +46,42 @@ def test_a_run_that_follows_from_its_journal_is_ok_and_stays_as_it_is(run: Run) 
     assert (found.ok, found.weeks, found.week, found.differences) == (True, 4, None, ())
     assert found.rows == sum(len(run.table(name)) for name in TABLES)
     assert before == {file: file.read_bytes() for file in run.path.rglob("*") if file.is_file() and file.name != "lock"}
+
+
+@pytest.mark.parametrize("how", ["raised", "ended", "inputs"])
+def test_where_the_disk_that_it_is_re_executed_on_is_full_another_one_is_asked_for(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async def full(*_: object, **__: object) -> Outcome:
+        if how == "raised":
+            raise DiskFull("/x/journal.db: database or disk is full; make room on that disk, then resume")
+        return Outcome(stop="disk", cause="no room, then resume", week=1, digest=None, executed=1)
+
+    def unwritten(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    if how == "inputs":
+        monkeypatch.setattr(verifying, "copy_inputs", unwritten)
+    else:
+        monkeypatch.setattr(verifying, "simulate", full)
+    done = type_in("verify", run.path)
+    said = " ".join(done.stderr.split())
+    assert done.exit_code == 75
+    assert f"the disk of {elsewhere} is full. Make room there, or set TMPDIR" in said
+    assert "resume" not in said
+    assert not list(elsewhere.iterdir())
+
+
+def test_where_nothing_can_be_written_for_a_while_a_folder_is_asked_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(**_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", nowhere)
+    with pytest.raises(BadInput, match="Set TMPDIR to a folder that can be written"):
+        run.verify()
 
 
 def test_a_row_that_was_edited_is_named_with_both_values(run: Run) -> None:
@@ -135,3 +175,10 @@ def test_a_run_that_was_stopped_in_a_week_is_verified_up_to_the_last_closed_one(
 def test_json_says_what_the_text_says(run: Run) -> None:
     told = json.loads(type_in("verify", run.path, "--json").stdout)
     assert (told["ok"], told["weeks"], told["differences"]) == (True, 4, [])
+
+
+def test_one_week_is_said_as_one(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", until="week:1")
+    assert type_in("verify", run.path).stdout.startswith("ok: 1 week was re-executed; ")
+    run.folder.run_db_path.unlink()
+    assert type_in("verify", run.path).stdout.startswith("ok: 1 week was re-executed; its digest equals the journal's")

@@ -6,7 +6,6 @@ Entry point: `app`.  Knows no command.
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -18,7 +17,7 @@ from typer.core import TyperGroup
 
 from taskweave import errors, interrupts
 from taskweave.cli import output
-from taskweave.records import StyleName, is_text
+from taskweave.records import MOST, StyleName, is_text
 
 _USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps its click
 
@@ -189,10 +188,15 @@ Without = Annotated[
 ]
 
 
-def positive(number: float | None) -> float | None:
+def positive(param: typer.CallbackParam, number: float | None) -> float | None:
     """A number above 0 that can be reached."""
-    if number is not None and not (number > 0 and math.isfinite(number)):
-        raise typer.BadParameter(f"{number:g} is not above 0; name how much is allowed, for example 2.5.")
+    if number is None:
+        return None
+    most = MOST[str(param.name)]
+    if not number > 0:
+        raise typer.BadParameter(f"{number} is not above 0; name how much is allowed, for example 2.5.")
+    if number > most:
+        raise typer.BadParameter(f"{number} is more than can be allowed, which is {most:,.0f}; name less, or leave it out.")
     return number
 
 
@@ -212,6 +216,7 @@ BudgetTokens = Annotated[
         "--budget-tokens",
         metavar="N",
         min=1,
+        callback=positive,
         help="The most tokens, of prompts and answers, that it may take likewise, e.g. --budget-tokens 2000000.",
         show_default=False,
     ),

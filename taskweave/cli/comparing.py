@@ -45,7 +45,7 @@ def diff(
     found, warnings = compared(runs[0], runs[1:], controls or (), until=until)
     output.warn(warnings)
     output.answer(found.to_dict())
-    output.document(told(found, all=everything))
+    output.document(told(found, all=everything, width=output.columns()))
 
 
 def register(app: typer.Typer) -> None:

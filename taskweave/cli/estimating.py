@@ -158,12 +158,14 @@ def _on_a_terminal() -> bool:
 
 def summary(found: Estimate) -> list[str]:
     """The estimate of a run's horizon in a few lines."""
+    from taskweave.report.wording import plural
+
     span = found.spans[-1]
     cost = "no price known" if span.total.cost is None else f"about {dollars(span.total.cost)}"
     calls, prompt, completion = (amount(number) for number in span.total[1:4])
     taken = f"about {calls} calls, {prompt} prompt and {completion} completion tokens, {cost}"
     return [
-        f"{found.organization} with {found.backbone}, {span.weeks} weeks: {taken} (an estimate)",
+        f"{found.organization} with {found.backbone}, {plural(span.weeks, 'week')}: {taken} (an estimate)",
         *(f"{name}: {text}" for name, text in remarks(found) if name in ("price", "lengths", "hours")),
     ]
 

@@ -150,6 +150,7 @@ def fork(
         tags=tags(tag) if tag else None,
     )
     summaries: list[dict[str, Any]] = []
+    whole: list[Path] = []  # of which all closed weeks can be read
     code = 0
     for number, (folder, answering) in enumerate(made, 1):
         interrupts.name(partial(interrupts.found, [str(folder.path)]))
@@ -159,12 +160,14 @@ def fork(
             outcome = driving.drive(folder, answering, observe=watch.see, told=told())
         summary, code = concluded(folder, outcome)
         summaries.append(summary)
+        whole += [folder.path] if outcome.executed >= max(1, outcome.week) else []
         if code:
             for other, _ in made[number:]:
                 output.note(f"not begun: taskweave resume {quote(str(other.path))}")
             break
     output.answer(summaries[0] if len(made) == 1 else {"runs": summaries})
-    output.line(f"{'compare':<10} taskweave diff {' '.join(quote(str(one.path)) for one in (parent, *(folder for folder, _ in made)))}")
+    if whole:
+        output.line(f"{'compare':<10} taskweave diff {' '.join(quote(str(path)) for path in (parent.path, *whole))}")
     if code:
         raise typer.Exit(code)
 
@@ -175,6 +178,7 @@ def verify(run: RunName, as_json: AsJson = False) -> None:
     Nothing is asked and nothing is changed.  Exit code 5 where something differs.
     """
     from taskweave.experiments.verify import verify as verified
+    from taskweave.report.wording import plural
     from taskweave.runs import RunFolder
 
     folder = RunFolder.open(run)
@@ -182,8 +186,9 @@ def verify(run: RunName, as_json: AsJson = False) -> None:
     shown = [one._asdict() for one in found.differences[:SHOWN]]
     output.answer({"run": str(folder.path), "ok": found.ok, **found._asdict(), "differences": shown, "differing": len(found.differences)})
     if found.ok:
-        what = f"{found.rows:,} rows equal those of run.db" if found.rows else "their digests equal the journal's (there is no run.db)"
-        output.line(f"ok: {found.weeks} weeks were re-executed; {what}")
+        digests = "its digest equals" if found.weeks == 1 else "their digests equal"
+        what = f"{found.rows:,} rows equal those of run.db" if found.rows else f"{digests} the journal's (there is no run.db)"
+        output.line(f"ok: {plural(found.weeks, 'week')} {'was' if found.weeks == 1 else 'were'} re-executed; {what}")
         return
     for name in found.changed:
         output.line(f"changed since the run began: {name}")
@@ -205,6 +210,7 @@ def _most(parent: RunFolder, forks: list[Fork], until: str | None) -> list[str]:
     """What forks take if all is asked anew: the parent's own use a week."""
     from taskweave.org.calendar import WorkCalendar
     from taskweave.report.status import status
+    from taskweave.report.wording import plural
 
     now = status(parent)
     weeks = WorkCalendar(parent.organization().calendar).boundary(until or parent.config.until) - forks[0].change.week + 1
@@ -212,7 +218,8 @@ def _most(parent: RunFolder, forks: list[Fork], until: str | None) -> list[str]:
     cost = dollars(None if now.cost_uncached is None else now.cost_uncached * share)
     taken = f"{amount(round(now.calls * share))} calls, {amount(round(now.prompt_tokens * share))} prompt tokens, {cost}"
     runs = f"{len(forks)} forks of" if len(forks) > 1 else "a fork of"
-    return [f"{runs} {parent.path}, {weeks} weeks: at most about {taken}, by what it took a week; what does not change is not asked again"]
+    most = f"{runs} {parent.path}, {plural(weeks, 'week')}: at most about {taken}, by what it took a week"
+    return [f"{most}; what does not change is not asked again"]
 
 
 def register(app: typer.Typer) -> None:

@@ -136,6 +136,11 @@ def console(stream: TextIO) -> Any:
     return Console(file=stream, highlight=False, markup=False, emoji=False, width=None if stream.isatty() else 100, soft_wrap=False)
 
 
+def columns() -> int:
+    """How wide stdout is."""
+    return int(console(sys.stdout).width)
+
+
 def flush() -> None:
     with _while_somebody_reads():
         sys.stdout.flush()

@@ -6,6 +6,7 @@ Entry point: `Watch`, whose `see` takes each Progress that the simulation report
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections import deque
@@ -68,8 +69,8 @@ def priced(cost: float | None, uncached: float | None = None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as a person says them; '-' where nothing is known yet."""
-    if seconds is None:
+    """Seconds as a person says them; '-' where nothing is known yet, or no clock reaches it."""
+    if seconds is None or not math.isfinite(seconds):
         return "-"
     whole = round(seconds)
     if whole < 60:

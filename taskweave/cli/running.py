@@ -33,7 +33,7 @@ from taskweave.cli.app import (
 )
 from taskweave.cli.progress import Watch
 from taskweave.errors import BadInput
-from taskweave.records import StyleName
+from taskweave.records import MOST, StyleName
 
 if TYPE_CHECKING:
     from taskweave.estimating import Estimate
@@ -69,8 +69,10 @@ MaxFallback = Annotated[
 
 def finite(seconds: float | None) -> float | None:
     """A number of seconds that a clock can reach."""
-    if seconds is not None and not math.isfinite(seconds):
-        raise typer.BadParameter(f"{seconds} is not a number of seconds; name one, for example 86400 for a day.")
+    if seconds is not None and not seconds <= MOST["patience"]:
+        raise typer.BadParameter(
+            f"{seconds} is not a number of seconds up to {MOST['patience']:,.0f}; name one, for example 86400 for a day."
+        )
     return seconds
 
 

@@ -5,6 +5,7 @@ Entry point: `register`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -36,7 +37,9 @@ def status(run: RunName, as_json: AsJson = False) -> None:
 def runs(
     pattern: Annotated[
         str | None,
-        typer.Argument(metavar="[PATTERN]", help="Run folders, e.g. 'runs/company*'. By default all under runs/.", show_default=False),
+        typer.Argument(
+            metavar="[PATTERN]", help="Run folders, or a run's name, e.g. 'runs/company*'. By default all under runs/.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -66,7 +69,9 @@ def runs(
         table.add_row(*named, week, one["date"], str(one["done"]), share, amount(one["calls"]), cost)
     output.show(table)
     for one in found:
-        notes = [f"a fork of {one['parent']} from week {one['parent_week']} on"] if one.get("parent") else []
+        notes = (
+            [f"a fork of {one['parent']} from week {one['parent_week']} on{_changed(one['parent_changed'])}"] if one.get("parent") else []
+        )
         notes += [f"without {', '.join(one['without'])}"] if one.get("without") else []
         notes += [f"{key}={value}" for key, value in one.get("tags", {}).items()]
         if notes:
@@ -130,6 +135,11 @@ def _control(run: str, kind: str, then: str) -> None:
     output.line(f"Asked {holder} to {kind}. " + then.format(run=quote(str(folder.path))))
 
 
+def _changed(words: Sequence[str]) -> str:
+    """What a fork changed, in brackets."""
+    return f" ({', '.join(words)})" if words else ""
+
+
 def _table(now: Status) -> object:
     from rich.table import Table
 
@@ -150,7 +160,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("run", now.run),
         ("organization", f"{now.organization}, seed {now.seed}"),
         ("backbone", now.backbone + _ORIGINS.get(now.origin, "")),
-        *([("fork of", f"{now.parent}, from week {now.parent_week} on")] if now.parent is not None else ()),
+        *([("fork of", f"{now.parent}, from week {now.parent_week} on{_changed(now.parent_changed)}")] if now.parent is not None else ()),
         *([("tags", ", ".join(f"{key}={value}" for key, value in now.tags.items()))] if now.tags else ()),
         *([("without", ", ".join(now.without))] if now.without else []),
         ("state", now.state + (f": {now.cause}" if now.cause else "")),

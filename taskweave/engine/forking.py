@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from taskweave.engine.promises import COMPLETE
-from taskweave.engine.store import ASKED, Transaction, leave_wal, named_trouble, open_for_reading
+from taskweave.engine.store import ASKED, Transaction, check_pages, leave_wal, named_trouble, open_for_reading
 from taskweave.errors import RunRefused
 
 # Look-ups are made again: what they find depends on what else has happened, which their question does not say.
@@ -55,6 +55,8 @@ def _copied(source: Path, path: Path) -> Iterator[sqlite3.Connection]:
     with contextlib.ExitStack() as closing:
         closing.enter_context(named_trouble(path))
         db = closing.enter_context(contextlib.closing(open_for_reading(source)))
+        with named_trouble(source):
+            check_pages(db, source)  # what is damaged here would be found in the copy, and called by a name that nobody knows
         copy = closing.enter_context(contextlib.closing(sqlite3.connect(path, isolation_level=None)))
         db.backup(copy)
         yield copy
@@ -65,8 +67,8 @@ def _check(copy: sqlite3.Connection, parent: Path, *, week: int, tick: int, drop
     (closed,) = copy.execute("SELECT count(*) FROM weeks").fetchone()
     if week > closed + 1:
         raise RunRefused(
-            f"{parent.parent}: the run has closed {closed} weeks, so a fork may differ from week {closed + 1} on at the latest, not "
-            f"from week {week}. Fork it at week:{closed + 1} or earlier, or let it run further first"
+            f"{parent.parent}: the run has closed {closed} week{'' if closed == 1 else 's'}, so a fork may differ from week {closed + 1} "
+            f"on at the latest, not from week {week}. Fork it at week:{closed + 1} or earlier, or let it run further first"
         )
     held = dict(copy.execute("SELECT id, tick FROM injections"))
     for id in drop:

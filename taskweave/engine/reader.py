@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 from taskweave.engine import accounts
 from taskweave.engine.budget import Bound, Usage
-from taskweave.engine.store import legible, named_trouble, open_for_reading
+from taskweave.engine.store import check_pages, legible, named_trouble, open_for_reading
 from taskweave.records import Json, tokens
 
 # Few answers say so: only those are read as JSON.
@@ -206,9 +206,17 @@ class Recorded:
 class JournalReader:
     """The reading side, for other processes: never writes, never blocks the engine, sees what has been committed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, whole: bool = False) -> None:
+        """`whole` has every page checked first, which reads all of the file.  Raises BadInput for one that cannot be read."""
         self.path = path
         self._db = open_for_reading(path)
+        if whole:
+            try:
+                with named_trouble(path):
+                    check_pages(self._db, path)
+            except BaseException:
+                self._db.close()
+                raise
         self._schemas: dict[int, bytes] = {}  # by number: thousands of requests share one
 
     def counts(self) -> Counts:

@@ -71,7 +71,7 @@ def open_for_writing(path: Path, *, create: bool) -> sqlite3.Connection:
                 db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
             else:
                 _check_version(db, path)
-                _check_pages(db, path)
+                check_pages(db, path)
             # WAL needs memory shared by all who open the file; across a network each would see its own.
             db.execute("PRAGMA journal_mode=" + ("DELETE" if on_network_file_system(path) else "WAL"))
             db.execute("PRAGMA synchronous=FULL")
@@ -223,7 +223,9 @@ def _code(trouble: sqlite3.DatabaseError) -> int:
 
 def _check_header(path: Path) -> None:
     if not path.is_file():
-        raise BadInput(f"{path}: there is no journal here; `taskweave run` starts a run")
+        raise BadInput(
+            f"{path}: there is no journal here. Put it back from a copy: what the run was asked and answered is in it, and nowhere else"
+        )
     try:
         with path.open("rb") as file:
             head = file.read(16)
@@ -245,7 +247,8 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _check_pages(db: sqlite3.Connection, path: Path) -> None:
+def check_pages(db: sqlite3.Connection, path: Path) -> None:
+    """Raises BadInput where a page of the file is damaged; reads all of it once."""
     problems = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
     if problems != ["ok"]:
         raise damaged(path, "; ".join(problems).replace("\n", "; "))

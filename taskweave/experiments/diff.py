@@ -7,7 +7,7 @@ chance, so only runs whose answers were drawn anew count as controls.  Knows not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from shlex import quote
 from typing import Any
@@ -18,6 +18,7 @@ from taskweave.experiments.measures import Basis, Family, Figure, Unit, measures
 from taskweave.experiments.rows import RunRows, Span
 from taskweave.experiments.spread import LEAST, LEVEL, Judged, judge, same
 from taskweave.org.calendar import WorkCalendar
+from taskweave.report.wording import plural
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -246,7 +247,7 @@ def _left_out(base: RunRows, week: int | None, last: int, controls: Sequence[Run
             told = f"it varies from week {since} on, and the compared run from week {week}; make some with {redraw(base.path, week)}"
             yield LeftOut(run=str(run.path), why=told)
         elif run.last < last:
-            yield LeftOut(run=str(run.path), why=f"it has closed {run.last} weeks only, and {last} are compared; resume it")
+            yield LeftOut(run=str(run.path), why=f"it has closed {plural(run.last, 'week')} only, and {last} are compared; resume it")
 
 
 def redraw(base: object, week: object) -> str:
@@ -305,8 +306,9 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
     parent = other.config.parent
     if parent is not None:
         redrawn = ", its answers drawn anew from there on" if parent.redraw else ""
+        prompts = ", with other prompts from there on" if parent.prompts else ""
         nothing = "; nothing else was changed, so that what differs is what chance makes" if parent.is_control else ""
-        yield f"a fork of {parent.run} at week {parent.week}{redrawn}{nothing}"
+        yield f"a fork of {parent.run} at week {parent.week}{prompts}{redrawn}{nothing}"
     for mine, theirs, words in ((other, base, f"only in {other.name}"), (base, other, f"only in {base.name}")):
         for id_, row in mine.incidents.items():
             if id_ not in theirs.incidents:
@@ -318,14 +320,21 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
     a, b = _backbones(base), _backbones(other)
     if a != b:
         yield f"backbone: {a} in {base.name}, {b} in {other.name}"
-    prompts = [name for name in _differing(base, other) if name.endswith(".md")]
-    if prompts:
-        yield f"prompts: {', '.join(prompts)}"
+    if files := _differing(base, other):
+        yield f"prompts: {', '.join(files)}"
 
 
-def _differing(a: RunRows, b: RunRows) -> Iterable[str]:
-    """Names of inputs that both runs have written down, and that differ."""
-    return [name for name, digest in a.inputs.items() if b.inputs.get(name, digest) != digest]
+def _differing(a: RunRows, b: RunRows) -> list[str]:
+    """The prompts that both runs have written down, and that differ in a week of either."""
+    starts = sorted({segment.week for run in (a, b) for segment in run.config.segments})
+    pairs = [(a.config.segment_at(week).prompts, b.config.segment_at(week).prompts) for week in starts]
+    found: dict[str, None] = {}
+    for mine, theirs in dict.fromkeys(pairs):
+        for name, digest in a.inputs.items():
+            file = name.removeprefix(f"{mine}/")
+            if file != name and b.inputs.get(f"{theirs}/{file}", digest) != digest:
+                found[f"{theirs}/{file}"] = None
+    return list(found)
 
 
 def _backbones(run: RunRows) -> str:

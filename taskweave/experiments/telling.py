@@ -1,4 +1,4 @@
-"""How is a comparison told to a person?  Entry point: `told`: plain text of at most 100 columns.
+"""How is a comparison told to a person?  Entry point: `told`: plain text of 60 to 100 columns.
 
 Knows nothing of runs: all that it says stands in the `Diff`.
 """
@@ -14,12 +14,13 @@ from taskweave.experiments.measures import Figure, Unit
 from taskweave.experiments.spread import LEAST, Judged
 from taskweave.report.wording import DASH, percent
 
-WIDTH = 100
+LEAST_WIDTH, WIDTH = 60, 100  # columns
 SHOWN = 6  # differences of a kind, where not all are asked for
 SHOWN_GROUPS = 5  # levels and owners of plans
 SHOWN_WORDS = 5  # keywords that come, and that go, of each
 SHOWN_TITLES = 4
-_NAME, _RUN = 30, 18  # columns
+_NAME, _RUN, _DIFFERENCE, _CHANCE = 30, 18, 10, 18  # the widest columns of a table
+_NARROW = 20  # columns of a name, below which it has a line of its own
 CAPACITY = "Follows from simulated capacity"
 TEXT = "Only text"
 _CAPACITY_WHY = (
@@ -31,32 +32,35 @@ _TEXT_WHY = (
 )
 
 
-def told(diff: Diff, *, all: bool = False) -> str:
-    """The comparison as text; `all` shows every difference."""
-    head = _cut(f"Base {diff.base}: {diff.organization}, seed {diff.seed}", WIDTH)
-    parts = [line for one in diff.comparisons for line in ["", *_Telling(diff, one, all).lines()]]
+def told(diff: Diff, *, all: bool = False, width: int = WIDTH) -> str:
+    """The comparison as text; `all` shows every difference, `width` is how many columns there are."""
+    width = min(WIDTH, max(LEAST_WIDTH, width))
+    head = _cut(f"Base {diff.base}: {diff.organization}, seed {diff.seed}", width)
+    parts = [line for one in diff.comparisons for line in ["", *_Telling(diff, one, all, width).lines()]]
     return "\n".join([head, *parts])
 
 
 class _Telling:
     """One comparison, line by line."""
 
-    def __init__(self, diff: Diff, one: Comparison, all: bool) -> None:
-        self.diff, self.one, self.all = diff, one, all
+    def __init__(self, diff: Diff, one: Comparison, all: bool, width: int) -> None:
+        self.diff, self.one, self.all, self.width = diff, one, all, width
         self.judged = one.outstanding is not None
         self.cut = False
 
     def lines(self) -> list[str]:
         """All of it."""
         one, base = self.one, self.diff.base
-        head = [_cut(f"{base} -> {one.run}", WIDTH), *(_wrapped(line, "  ") for line in one.told)]
+        head = [_cut(f"{base} -> {one.run}", self.width), *(self._wrapped(line, "  ") for line in one.told)]
         if one.week is None:
-            return [*head, _wrapped(self._identical(), "  ")]
+            return [*head, self._wrapped(self._identical(), "  ")]
         weeks = f"week {one.week} is" if one.week == one.last else f"weeks {one.week}-{one.last} are"
         same = f"the same digest up to week {one.week - 1}" if one.week > 1 else "no week is the same in both"
-        head.append(_wrapped(f"They part in week {one.week} ({same}); {weeks} compared, as it stood when week {one.last} closed.", "  "))
+        head.append(
+            self._wrapped(f"They part in week {one.week} ({same}); {weeks} compared, as it stood when week {one.last} closed.", "  ")
+        )
         head += self._ends()
-        body = [_wrapped(line, "  ") for line in self._noise()] + [""]
+        body = [self._wrapped(line, "  ") for line in self._noise()] + [""]
         body += self._grouped() if one.scripted else [*self._families("capacity"), *self._families("text"), *self._texts()]
         if self.cut:
             body += ["", "Not all is shown: --all shows the rest."]
@@ -76,7 +80,7 @@ class _Telling:
         names = [name for name, end in zip((self.diff.base, self.one.run), self.one.ends, strict=True) if end > self.one.last]
         if names:
             goes = f"{names[0]} goes" if len(names) == 1 else "both go"
-            yield _wrapped(f"What happened after week {self.one.last} is left out; {goes} on to week {max(self.one.ends)}.", "  ")
+            yield self._wrapped(f"What happened after week {self.one.last} is left out; {goes} on to week {max(self.one.ends)}.", "  ")
 
     # ------------------------------------------------------------ noise
     def _noise(self) -> Iterator[str]:
@@ -106,8 +110,8 @@ class _Telling:
 
     # ------------------------------------------------------------ figures
     def _grouped(self) -> list[str]:
-        capacity = [CAPACITY, _wrapped(_CAPACITY_WHY, "  "), "", *self._families("capacity")]
-        return [*capacity, TEXT, _wrapped(_TEXT_WHY, "  "), "", *self._families("text"), *self._texts()]
+        capacity = [CAPACITY, self._wrapped(_CAPACITY_WHY, "  "), "", *self._families("capacity")]
+        return [*capacity, TEXT, self._wrapped(_TEXT_WHY, "  "), "", *self._families("text"), *self._texts()]
 
     def _families(self, basis: str) -> list[str]:
         found: list[str] = []
@@ -120,11 +124,11 @@ class _Telling:
                 found += [*self._family(family, changed), ""]
             else:
                 same.append(family.title[0].lower() + family.title[1:])
-        return [*found, _wrapped(f"The same in both: {'; '.join(same)}.", ""), ""] if same else found
+        return [*found, self._wrapped(f"The same in both: {'; '.join(same)}.", ""), ""] if same else found
 
     def _family(self, family: FamilyDifference, changed: Sequence[Difference]) -> list[str]:
         title = f"{family.title} (difference in points)" if family.unit == "share" else family.title
-        lines = _row(title, self.diff.base, self.one.run, "difference", "by chance" if self.judged else "")
+        lines = self._row(title, self.diff.base, self.one.run, "difference", "by chance" if self.judged else "")
         shown = changed if self.all else changed[:SHOWN]
         group = ""
         for one in shown:
@@ -138,7 +142,7 @@ class _Telling:
         unit = family.unit
         name = f"    {one.name}, {one.unit}" if one.unit else f"    {one.name}"
         before, after = (_figure(figure, unit, family.of_unit) for figure in (one.base, one.other))
-        return _row(name, before, after, _change(one.difference, unit), _chance(one.judged, unit))
+        return self._row(name, before, after, _change(one.difference, unit), _chance(one.judged, unit))
 
     def _more(self, hidden: int) -> list[str]:
         if hidden <= 0:
@@ -161,7 +165,7 @@ class _Telling:
         retitled = sum(task.retitled for task in change.added)
         lines = [
             "Tasks added and dropped, by id and title",
-            _wrapped(
+            self._wrapped(
                 f"{len(change.added)} of {change.added_of} tasks of {one.run} were added, {len(change.dropped)} of {change.dropped_of} of "
                 f"{self.diff.base} dropped{against}; {retitled} of these are one task under another title.",
                 "  ",
@@ -179,7 +183,7 @@ class _Telling:
         shown = tasks if self.all else tasks[:SHOWN_TITLES]
         for task in shown:
             urgent = "urgent, " if task.priority == "urgent" else ""
-            yield _wrapped(f"{word}: {task.title} ({urgent}{task.department}, {task.activity}; {task.id})", "    ", "      ")
+            yield self._wrapped(f"{word}: {task.title} ({urgent}{task.department}, {task.activity}; {task.id})", "    ", "      ")
         yield from self._more(len(tasks) - len(shown))
 
     def _keywords(self) -> list[str]:
@@ -191,11 +195,11 @@ class _Telling:
             says += (
                 f"; of {sum(len(g.comes) + len(g.goes) for g in groups)} keywords {_outstanding(sum(g.outstanding for g in groups))} (*)"
             )
-        lines = ["Keywords that come and go in plans, by level and owner", _wrapped(says, "  ")]
+        lines = ["Keywords that come and go in plans, by level and owner", self._wrapped(says, "  ")]
         shown = groups if self.all else groups[:SHOWN_GROUPS]
         for group in shown:
             plans = f"{group.after} {'unit' if group.after == 1 else 'units'}, {group.before} in {self.diff.base}"
-            lines.append(_wrapped(f"{group.level}, {group.owner} ({plans})", "  "))
+            lines.append(self._wrapped(f"{group.level}, {group.owner} ({plans})", "  "))
             lines += [line for line in (self._words("come", group.comes, group), self._words("go", group.goes, group)) if line]
         return [*lines, *self._more(len(groups) - len(shown))]
 
@@ -210,16 +214,24 @@ class _Telling:
         if hidden := len(ordered) - len(shown):
             self.cut = True
             told.append(f"… and {hidden} more")
-        return _wrapped(f"{word + ':':<6}{'; '.join(told)}", "    ", " " * 10)
+        return self._wrapped(f"{word + ':':<6}{'; '.join(told)}", "    ", " " * 10)
+
+    # ------------------------------------------------------------ lines
+    def _row(self, name: str, base: str, other: str, difference: str, chance: str) -> list[str]:
+        """A line of a table; a name that is too long has a line of its own."""
+        rest = _DIFFERENCE + 1 + (_CHANCE + 1 if self.judged else 0)
+        run = min(_RUN, (self.width - rest) // 2 - 1)
+        room = min(_NAME, self.width - rest - 2 * (run + 1))
+        room = room if room >= _NARROW else 0
+        cells = f" {_cut(base, run):>{run}} {_cut(other, run):>{run}} {difference:>{_DIFFERENCE}} {chance:>{_CHANCE}}".rstrip()
+        return [f"{name:<{room}}{cells}"] if len(name) <= room else [_cut(name, self.width), " " * room + cells]
+
+    def _wrapped(self, text: str, indent: str, hanging: str | None = None) -> str:
+        after = indent if hanging is None else hanging
+        return textwrap.fill(text, self.width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
 
 
 # ---------------------------------------------------------------- words
-def _row(name: str, base: str, other: str, difference: str, chance: str) -> list[str]:
-    """A line of a table; a name that is too long has a line of its own."""
-    cells = f" {_cut(base, _RUN):>{_RUN}} {_cut(other, _RUN):>{_RUN}} {difference:>10} {chance:>18}".rstrip()
-    return [f"{name:<{_NAME}}{cells}"] if len(name) <= _NAME else [_cut(name, WIDTH), " " * _NAME + cells]
-
-
 def _figure(figure: Figure, unit: Unit, of_unit: str) -> str:
     value, of = figure.value, figure.of
     if value is None:
@@ -259,9 +271,3 @@ def _range(counts: Iterable[int]) -> str:
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
-
-
-def _wrapped(text: str, indent: str, hanging: str | None = None) -> str:
-    return textwrap.fill(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent if hanging is None else hanging, break_on_hyphens=False
-    )

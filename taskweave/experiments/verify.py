@@ -7,6 +7,8 @@ the journal or run.db may have changed since.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import json
 import re
 import tempfile
@@ -16,7 +18,7 @@ from typing import NamedTuple
 
 from taskweave.engine.forking import copy_journal
 from taskweave.engine.reader import JournalReader
-from taskweave.errors import RunRefused
+from taskweave.errors import BackboneOut, BadInput, DiskFull, RunRefused
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import PRIMARY_KEY, TABLES
 from taskweave.records import Json
@@ -26,7 +28,6 @@ from taskweave.runs.inputs import changed
 from taskweave.simulation.year import simulate
 
 MOST_SHOWN = 120  # characters of a value that differs
-# Later weeks change none of their rows.
 # Later weeks change none of their rows.
 WRITTEN_ONCE = ("agents", "edges", "results", "uses", "provenance", "tool_calls", "load", "readings", "goals", "calls")
 _WEEK = re.compile(r"/W(\d+)@")
@@ -65,7 +66,8 @@ class Verified(NamedTuple):
 def verify(run: RunFolder) -> Verified:
     """Re-execute the closed weeks of a run from a copy of its journal, and compare digests and rows.
 
-    Raises RunRefused for one that a process holds or that has closed no week, BadInput for a damaged file.
+    Raises RunRefused for one that a process holds or that has closed no week, BadInput for a damaged file, BackboneOut (75) where the
+    disk on which it is re-executed is full.
     """
     if (holder := run.holder()) is not None:
         raise RunRefused(f"{run.path}: it is being driven by {holder}. Verify it when that is done")
@@ -74,10 +76,12 @@ def verify(run: RunFolder) -> Verified:
     if not recorded:
         raise RunRefused(f"{run.path}: no week is closed yet, so there is nothing to verify")
     edited = tuple(changed(run))
-    with tempfile.TemporaryDirectory(prefix="taskweave-verify-") as place:
-        copy = copy_inputs(run, Path(place) / "run", until=f"week:{max(recorded)}")
+    with _elsewhere(run.path) as place:
+        copy = copy_inputs(run, place / "run", until=f"week:{max(recorded)}")
         copy_journal(run.journal_path, copy.journal_path)
         outcome = asyncio.run(simulate(copy, None, until_week=max(recorded), limit=1, patience=0.0))
+        if outcome.stop == "disk":
+            raise DiskFull(outcome.cause)
         with JournalReader(copy.journal_path) as journal:
             now = {week.week: week.digest for week in journal.weeks()}
         week = next((number for number, digest in sorted(recorded.items()) if now.get(number) != digest), None)
@@ -93,6 +97,25 @@ def verify(run: RunFolder) -> Verified:
         changed=edited,
         unanswered=outcome.cause if outcome.stop == "unanswered" and outcome.executed < max(recorded) else "",
     )
+
+
+@contextlib.contextmanager
+def _elsewhere(run: Path) -> Iterator[Path]:
+    """A folder that is gone when the block ends; a full disk within the block is its disk."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="taskweave-verify-", ignore_cleanup_errors=True)
+    except OSError as trouble:
+        raise BadInput(f"{run}: there is nowhere to re-execute it ({trouble}). Set TMPDIR to a folder that can be written") from trouble
+    with made as place:
+        try:
+            yield Path(place)
+        except (DiskFull, OSError) as trouble:
+            if isinstance(trouble, OSError) and trouble.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise BackboneOut(
+                f"{run}: cannot be verified, the disk of {Path(place).parent} is full. Make room there, or set TMPDIR to a folder on "
+                "another disk, and verify it again. The run is as it was"
+            ) from trouble
 
 
 def _compare(before: Pool, after: Pool, recorded: set[int], now: set[int]) -> tuple[int, list[Difference]]:

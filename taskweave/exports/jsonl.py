@@ -5,11 +5,13 @@ Equal runs give byte-identical files, except calls.jsonl, the only table with wa
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import filecmp
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from taskweave.errors import BackboneOut, BadInput
@@ -27,10 +29,12 @@ def export(pool: Pool, out: Path, warn: list[str] | None = None) -> list[Path]:
     disk.
     """
     _refuse_foreign(out)
+    made = [folder for folder in (out, *out.absolute().parents) if not folder.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(prefix=".building-", dir=out))
     except OSError as error:
+        _take_away(made)
         raise BadInput(f"{out}: cannot be written ({error.strerror}); name another folder") from error
     try:
         with pool.snapshot():
@@ -47,7 +51,15 @@ def export(pool: Pool, out: Path, warn: list[str] | None = None) -> list[Path]:
         raise BadInput(f"{out}: cannot be written ({error.strerror}); name another folder") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
+        _take_away(made)
     return [out / name for name in FILES]
+
+
+def _take_away(folders: Iterable[Path]) -> None:
+    """Remove folders as far as they are empty, the innermost first."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _replaced(new: Path, old: Path) -> str | None:

@@ -28,13 +28,13 @@ _UNSEEN = re.compile(f"[{UNSEEN}\r]")  # what would steer the terminal on which 
 
 def calls_at(folder: RunFolder, site: str) -> list[Call]:
     """All that was asked at a site, in order.  Raises BadInput naming the nearest sites where nothing was."""
-    with JournalReader(folder.journal_path) as journal:
+    with JournalReader(folder.journal_path, whole=True) as journal:
         if found := journal.calls(site):
             return found
         sites = journal.sites()
-    ends = [one for one in sites if one.endswith(site)]
-    if len(ends) == 1:
-        return calls_at(folder, ends[0])
+        ends = [one for one in sites if one.endswith(site)]
+        if len(ends) == 1:
+            return journal.calls(ends[0])
     near = ends[:5] or [one for one in sites if one.startswith(site)][:5] or difflib.get_close_matches(site, sites, n=5, cutoff=0.3)
     some = f"A site is for example {sites[0]}." if sites else "Nothing was asked in this run yet."
     hint = "The nearest: " + ", ".join(near) + "." if near else some

@@ -23,7 +23,7 @@ from taskweave.report.figures import answers
 from taskweave.runs import RunConfig, RunFolder
 from taskweave.runs.budgets import taken
 from taskweave.runs.inbox import Inbox
-from taskweave.runs.resuming import resume_command
+from taskweave.runs.resuming import cause_now, resume_command
 
 FINISHED = "finished"
 _NOTICED = 2.0  # seconds without an answer
@@ -44,8 +44,9 @@ class Status:
 
     `state` is new, running, paused, finished, killed, or the word for why it stopped.  `week` of `weeks` are closed, `date` is the
     simulated day it stands at, `tick` the last working day that has begun (-1: none).  `left` is in seconds, None where nothing is known.
-    `calls` were answered: `inherited` of them were taken from `parent`, the run that this is a fork of from `parent_week` on, and `paid`
-    are its own; of `lost` ones an answer may have been made, and billed, that is not here.  `cost` (dollars, with what the provider said
+    `calls` were answered: `inherited` of them were taken from `parent`, the run that this is a fork of from `parent_week` on with what
+    `parent_changed` says, and `paid` are its own; of `lost` ones an answer may have been made, and billed, that is not here.
+    `cost` (dollars, with what the provider said
     it had cached) and `cost_uncached` (as if it had cached nothing) are None where no price is known; what was inherited cost nothing
     here, and `lost_tokens`, the most that the lost calls can have taken, is not in it.  `week_digest` is that of the last
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
@@ -105,6 +106,7 @@ class Status:
     tags: Mapping[str, str]
     parent: str | None
     parent_week: int | None
+    parent_changed: tuple[str, ...]
     next: str
     economy: Economy | None = None
     cases: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -125,7 +127,8 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
         budgets, silence = taken(config, folder.prices(), journal), journal.silence()
-        facts: Mapping[str, Any] = closed[-1].facts if closed else {}
+        # The weeks of a fork that has not begun are closed, and nothing is done in them yet.
+        facts: Mapping[str, Any] = closed[-1].facts if closed and counts.sessions else {}
         until = closed[-1].at if closed else None
         spent = economy(journal, len(closed), facts, until, compute=deep == "computed") if deep else None
     weeks = calendar.boundary(config.until)
@@ -147,7 +150,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         origin=origin,
         until=config.until,
         state=state,
-        cause=stop.cause if stop is not None and holder is None else "",
+        cause=cause_now(stop.cause, stop.bound, config, budgets) if stop is not None and holder is None else "",
         holder=None if holder is None else str(holder),
         finished=finished,
         week=len(closed),
@@ -186,6 +189,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         tags=config.tags,
         parent=None if config.parent is None else config.parent.run,
         parent_week=None if config.parent is None else config.parent.week,
+        parent_changed=() if config.parent is None else config.parent.changed,
         next=_next(folder, state, stop.bound if stop is not None else None),
         economy=spent,
         cases=dict(facts.get("cases", {})),

@@ -1,8 +1,13 @@
-"""How is a number said?  Entry point: `percent`.  Knows nothing of what the number counts."""
+"""How is a number said?  Entry points: `percent`, `plural`.  Knows nothing of what the number counts."""
 
 from __future__ import annotations
 
 DASH = "–"
+
+
+def plural(number: int, what: str) -> str:
+    """(1, "week") -> "1 week", (1200, "week") -> "1,200 weeks"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def percent(value: float | None, digits: int = 0) -> str:

@@ -53,6 +53,13 @@ class Parent(BaseModel):
     redraw: bool = False
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        """What it changed, in words; nothing of a fork that is its parent again."""
+        told = [f"incident {id} added" for id in self.added] + [f"incident {id} left out" for id in self.dropped]
+        flags = {"other prompts": self.prompts, "another backbone": self.backbone, "answers drawn anew": self.redraw}
+        return (*told, *(word for word, given in flags.items() if given))
+
+    @property
     def is_control(self) -> bool:
         """Whether nothing but chance differs: a redrawn run in which nothing else was changed."""
         return self.redraw and not (self.added or self.dropped or self.prompts or self.backbone)

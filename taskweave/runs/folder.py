@@ -272,11 +272,14 @@ def refuse_place(path: Path) -> None:
 def list_runs(pattern: str | None = None) -> list[Path]:
     """The run folders that a glob pattern matches (runs/* where none is given), in order of their names.
 
-    A folder's own name stands for the run in it, or for those that lie in it.  Raises BadInput for what is no pattern.
+    A folder's own name stands for the run in it, or for those that lie in it, and so does that of a run under runs/.
+    Raises BadInput for what is no pattern.
     """
     try:
         if pattern is not None and (Path(pattern) / CONFIG).is_file():
             return [Path(pattern)]
+        if pattern is not None and not Path(pattern).exists() and (RUNS / pattern / CONFIG).is_file():
+            return [RUNS / pattern]
         root, rest = (RUNS, "*") if pattern is None else _split(pattern)
         return sorted(p for p in root.glob(rest) if (p / CONFIG).is_file() and not p.name.startswith("."))
     except OSError:

@@ -1,11 +1,12 @@
 """Which command continues a run that ended early, and does it need to be told more than before?
 
-Entry points: `resume_command`, `stays_stopped`.  They go by the bound that was reached, never by the words that say so.
+Entry points: `resume_command`, `stays_stopped`, `cause_now`.  They go by the bound that was reached, never by the words that say so.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,23 @@ def stays_stopped(bound: Bound | None, config: RunConfig) -> bool:
         return False
     allowed = getattr(config, bound.option, None)
     return allowed is not None and allowed <= bound.allowed
+
+
+def cause_now(cause: str, bound: Bound | None, config: RunConfig, taken: Mapping[str, tuple[float, float]]) -> str:
+    """Why a run that ended at this bound, with this `cause`, stays stopped: where less is allowed by now, in what is allowed now.
+
+    `taken` is what budgets have taken and what is allowed, by setting.
+    """
+    if bound is None or not stays_stopped(bound, config) or (allowed := getattr(config, bound.option)) == bound.allowed:
+        return cause
+    spent = taken[bound.option][0] if bound.option in taken else 0.0
+    said = {
+        "budget_usd": f"${spent:.4g} of the ${allowed:g} that are allowed now are spent",
+        "budget_tokens": f"{spent:,.0f} of the {allowed:,.0f} tokens that are allowed now are spent",
+        "budget_hours": f"{spent:.3g} of the {allowed:g} hours that are allowed now are over",
+        "max_fallback": f"{bound.counted:,} of {bound.asked:,} answers were made by code, and {100 * allowed:.12g} % are allowed now",
+    }[bound.option]
+    return f"{said}. To let it go on, allow {enough(bound)}"
 
 
 def resume_command(run: Path, bound: Bound | None) -> str:

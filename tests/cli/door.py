@@ -34,6 +34,13 @@ def refused(*words: str | Path) -> str:
     return " ".join(str(done.stderr).split())
 
 
+def garble(file: Path) -> None:
+    """Garbage over the pages in the middle of a file."""
+    content = file.read_bytes()
+    middle = len(content) // 2
+    file.write_bytes(content[:middle] + b"\xa5" * 16384 + content[middle + 16384 :])
+
+
 def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **more}
 

@@ -88,3 +88,5 @@ def test_runs_that_cannot_be_read_are_refused_and_one_without_a_journal_is_warne
     assert "copy/run.db" in refused("diff", runs / "base", "copy")
     Path("copy/run.db").unlink()
     assert "nothing is written yet" in refused("diff", runs / "base", "copy")
+    shutil.copy(runs / "event" / "journal.db", "copy")
+    assert "copy/run.db: is missing; 'taskweave resume copy' rebuilds it" in refused("diff", runs / "base", "copy")

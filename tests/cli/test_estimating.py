@@ -89,7 +89,7 @@ def test_what_an_estimate_cannot_use_is_named(words: list[str], said: str) -> No
 def test_a_paid_run_is_not_begun_where_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     said = refused(*PAID)
-    for part in ("Tiny with openai:gpt-4o-mini, 1 weeks: about", "completion tokens", "$", "Add --yes", "nothing was written"):
+    for part in ("Tiny with openai:gpt-4o-mini, 1 week: about", "completion tokens", "$", "Add --yes", "nothing was written"):
         assert part in said
     assert not list(Path().iterdir())
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.door import refused, type_in
+from taskweave import driving
+from taskweave.api import Run
+from taskweave.runs import RunFolder
+from taskweave.simulation.year import Outcome
+from tests.cli.door import ROOT, garble, refused, type_in
 
 AUDIT = "{title: Audit, severity: high, affects: all}"
 
@@ -26,8 +33,25 @@ def test_a_fork_runs_at_once_under_a_name_of_its_own_and_says_what_it_took(finis
     said = type_in("status", made).stdout
     assert f"taken from {finished.name}" in said
     assert "study=audits" in said
-    assert f"{made.name}: a fork of {finished.name} from week 2 on, study=audits" in type_in("runs").stdout
+    assert f"{made.name}: a fork of {finished.name} from week 2 on (incident audit added), study=audits" in type_in("runs").stdout
     assert type_in("verify", made).exit_code == 0
+
+
+def test_prompts_that_were_changed_are_said_wherever_the_fork_is_shown(finished: Path) -> None:
+    Path("mine").mkdir()
+    body = (ROOT / "prompts" / "execute.md").read_text(encoding="utf-8").rstrip() + "\nWrite like a poet.\n"
+    Path("mine/execute.md").write_text(body, encoding="utf-8")
+    assert type_in("fork", finished, "--at", "week:2", "--prompts", "mine", "--out", "runs/poet").exit_code == 0
+    assert f"{finished.name}, from week 2 on (other prompts)" in type_in("status", "poet").stdout
+    assert json.loads(type_in("status", "poet", "--json").stdout)["parent_changed"] == ["other prompts"]
+    assert "from week 2 on (other prompts)" in type_in("runs").stdout
+    for runs in ((finished, "poet"), ("poet", finished)):
+        said = " ".join(type_in("diff", *runs).stdout.split())
+        assert "execute.md" in said
+        assert "align.md" not in said
+    assert f"a fork of {finished.name} at week 2, with other prompts from there on" in " ".join(
+        type_in("diff", finished, "poet").stdout.split()
+    )
 
 
 def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> None:
@@ -39,6 +63,8 @@ def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> Non
     assert all(0 < one["status"]["inherited"] < one["status"]["calls"] for one in told["runs"])
     one = type_in("fork", finished, "--at", "week:2", "--redraw", "1", "--out", "single", "--json")
     assert json.loads(one.stdout)["digest"] == told["runs"][0]["digest"]
+    second = Run.open(finished).fork(at="week:2", redraw=2, out="second")
+    assert second.digest() == told["runs"][1]["digest"], "from Python a number makes one control, the one of that number"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +82,39 @@ def test_redraws_make_so_many_runs_and_json_is_one_object(finished: Path) -> Non
 def test_what_cannot_be_forked_is_refused_with_code_2(finished: Path, words: tuple[str, ...], said: str) -> None:
     assert said in refused("fork", finished, *words)
     assert not Path("runs").exists()
+
+
+def test_after_an_interrupt_only_runs_that_can_be_read_are_compared(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive, drives = driving.drive, count(1)
+
+    def interrupted(folder: RunFolder, *given: Any, **more: Any) -> Outcome:
+        if next(drives) == 2:
+            folder.with_config(budget_tokens=1)
+            folder = RunFolder.open(folder.path)
+        return drive(folder, *given, **more)
+
+    monkeypatch.setattr(driving, "drive", interrupted)
+    done = type_in("fork", finished, "--at", "week:3", "--redraw", "3", "--out", "cj")
+    assert done.exit_code == 3
+    assert "not begun: taskweave resume cj-3" in done.stderr
+    command = done.stdout.partition("compare")[2].split()
+    assert command[:4] == ["taskweave", "diff", str(finished), "cj-1"]
+    assert "cj-3" not in command
+    assert type_in(*command[1:]).exit_code == 0
+    begun = json.loads(type_in("status", "cj-3", "--json").stdout)
+    assert (begun["state"], begun["week"], begun["done"], begun["planned"]) == ("new", 2, 0, 0)
+    assert json.loads(type_in("status", "cj-1", "--json").stdout)["done"] > 0
+
+
+def test_a_damaged_journal_is_named_as_the_runs_and_not_as_its_copy(finished: Path) -> None:
+    shutil.copytree(finished, "r")
+    garble(Path("r/journal.db"))
+    for words in (["fork", "r", "--at", "week:2"], ["verify", "r"]):
+        said = refused(*words)
+        assert said.startswith("taskweave: r/journal.db: the journal is damaged")
+        assert ".taskweave-new-" not in said
+        assert "taskweave-verify-" not in said
+    assert sorted(path.name for path in Path().iterdir() if not (path.name == "runs" and not list(path.iterdir()))) == ["r"]
 
 
 def test_a_backbone_that_is_paid_for_is_not_asked_without_a_yes(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def test_what_is_printed_to_be_typed_is_quoted() -> None:
 
 def test_runs_takes_a_folder_and_refuses_what_is_no_pattern() -> None:
     assert type_in("run", "tiny", "--until", "week:1", "--out", "runs/r").exit_code == 0
-    for pattern in ("runs", "./runs/", "runs/r"):
+    for pattern in ("runs", "./runs/", "runs/r", "r"):
         assert [run["run"] for run in json.loads(type_in("runs", pattern, "--json").stdout)["runs"]] == ["r"]
     assert "There are no runs under ./" in type_in("runs", "./").stdout
     assert type_in("runs", "a**").exit_code in (0, 2)  # a later Python takes it for a*

@@ -53,7 +53,7 @@ def test_the_line_of_a_paused_run_says_so_until_it_goes_on(tmp_path: Path, monke
 
 def test_numbers_are_said_as_a_person_says_them() -> None:
     assert [amount(n) for n in (0, 999, 9_999, 12_345, 1_234_567)] == ["0", "999", "9,999", "12.3k", "1.2M"]
-    assert [duration(s) for s in (None, 3.2, 75, 7260)] == ["-", "3 s", "1 min 15 s", "2 h 01 min"]
+    assert [duration(s) for s in (None, 3.2, 75, 7260, float("inf"))] == ["-", "3 s", "1 min 15 s", "2 h 01 min", "-"]
 
 
 def test_time_left_follows_the_pace_of_the_last_half_minute() -> None:

@@ -14,7 +14,7 @@ from taskweave.api import Run
 from taskweave.engine.reader import JournalReader
 from taskweave.pool.pool import Pool
 from taskweave.runs import RunFolder
-from tests.cli.door import ROOT, refused, type_in
+from tests.cli.door import ROOT, garble, refused, type_in
 
 
 def test_an_export_over_that_of_another_run_says_so(finished: Path) -> None:
@@ -103,6 +103,16 @@ def test_what_reads_a_run_refuses_a_run_db_that_is_not_rebuilt_yet() -> None:
     assert type_in("digest", "r").exit_code == 0
 
 
+def test_a_run_db_that_was_deleted_is_missing_and_a_resume_rebuilds_it_without_asking(finished: Path) -> None:
+    shutil.copytree(finished, "r")
+    Path("r/run.db").unlink()
+    for words in (["digest", "r"], ["export", "r", "--out", "data"], ["trace", "r", "t1"], ["diff", finished, "r"]):
+        assert "r/run.db: is missing; 'taskweave resume r' rebuilds it without asking anything" in refused(*words)
+    assert not Path("data").exists()
+    assert type_in("resume", "r").exit_code == 0
+    assert type_in("digest", "r").stdout == type_in("digest", finished).stdout
+
+
 def test_a_run_copied_without_its_journal_is_read_with_a_warning(finished: Path) -> None:
     shutil.copytree(finished, "copy")
     Path("copy/journal.db").unlink()
@@ -114,7 +124,9 @@ def test_a_run_copied_without_its_journal_is_read_with_a_warning(finished: Path)
         assert "copy/journal.db: is not there" in done.stderr
     assert type_in("digest", "copy").stdout == whole
     assert json.loads(type_in("digest", "copy", "--json").stdout)["digest"] == whole.strip()
-    assert "journal.db: there is no journal here" in refused("resume", "copy")
+    for words in (["resume"], ["verify"], ["status"], ["call", "Y1"], ["fork", "--at", "week:2"]):
+        said = refused(words[0], "copy", *words[1:])
+        assert said.startswith("taskweave: copy/journal.db: there is no journal here. Put it back from a copy")
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing of a database" * 1000])
@@ -123,6 +135,20 @@ def test_what_reads_a_run_names_a_journal_that_cannot_be_read(finished: Path, co
     Path("copy/journal.db").write_bytes(content)
     for words in (["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", "t1"], ["status", "copy"]):
         assert "copy/journal.db: this is not a TaskWeave journal" in refused(*words)
+    assert not Path("data").exists()
+
+
+def test_what_reads_a_run_names_a_journal_that_is_damaged_in_the_middle(finished: Path) -> None:
+    shutil.copytree(finished, "copy")
+    merged = Run.open(finished).results()[0]["id"]
+    site = JournalReader(finished / "journal.db").sites()[0]
+    commands = [["digest", "copy"], ["export", "copy", "--out", "data"], ["trace", "copy", merged], ["call", "copy", site]]
+    commands += [["diff", finished, "copy"], ["resume", "copy"]]
+    garble(Path("copy/journal.db"))
+    for words in commands:
+        said = refused(*words)
+        assert said.startswith("taskweave: copy/journal.db: the journal is damaged")
+        assert "restore it from a copy" in said
     assert not Path("data").exists()
 
 

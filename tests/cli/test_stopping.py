@@ -24,6 +24,13 @@ from tests.cli.door import command, environment, hears, model_run, parameters, r
 from tests.loopback import Loopback
 
 
+@pytest.mark.parametrize("word", ["--budget-hours", "--budget-usd", "--patience", "--budget-tokens"])
+def test_a_setting_beyond_all_sense_is_refused_with_the_bound(word: str) -> None:
+    said = refused("run", "tiny", "--until", "week:1", "--out", "r", word, "1" + "0" * 308)
+    assert "1,000,000" in said
+    assert not Path("r").exists()
+
+
 def test_a_run_goes_on_to_a_later_horizon_and_refuses_an_earlier_one() -> None:
     assert type_in("run", "tiny", "--until", "week:1", "--out", "part").exit_code == 0
     assert type_in("resume", "part", "--until", "week:3").exit_code == 0
