@@ -47,6 +47,8 @@ def instance(schema: Mapping[str, Any], draw: random.Random, words: list[str], a
     if "enum" in schema:
         named = {name for found in NAMED.findall(said) for name in found.split(", ")}
         return draw.choice([legal for legal in schema["enum"] if legal in named] or schema["enum"])
+    if "anyOf" in schema:
+        return instance(draw.choice(list(schema["anyOf"])), draw, words, asked, said, name)
     match schema["type"]:
         case "object":
             return {key: instance(part, draw, words, asked, said, key) for key, part in schema["properties"].items()}

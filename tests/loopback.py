@@ -42,6 +42,8 @@ def instance(schema: Mapping[str, Any], draw: random.Random, words: list[str], n
     """A value that the schema allows."""
     if "enum" in schema:
         return draw.choice(list(schema["enum"]))
+    if "anyOf" in schema:
+        return instance(draw.choice(list(schema["anyOf"])), draw, words, name)
     kind = schema.get("type")
     if kind == "object":
         return {key: instance(part, draw, words, key) for key, part in schema["properties"].items()}

@@ -89,7 +89,7 @@ def test_many_changes_are_named_and_counted(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", until="week:1")
     for file in (run.path / "prompts").glob("*.md"):
         file.write_text(file.read_text(encoding="utf-8").replace("# ", "## ", 1) + "More.\n", encoding="utf-8")
-    with pytest.raises(Divergence, match=r"prompts/align\.md, .* and 5 more\."):
+    with pytest.raises(Divergence, match=r"prompts/align\.md, .* and 6 more\."):
         run.resume()
 
 

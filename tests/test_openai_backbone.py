@@ -19,6 +19,7 @@ from taskweave.errors import BadInput, Refused, Transient
 from taskweave.prompts import PromptBook
 from taskweave.records import Completion, Request
 from taskweave.simulation import answers
+from taskweave.tools.shelf import granted
 from tests.loopback import Loopback, unreachable
 from tests.samples import INPUTS
 
@@ -93,6 +94,7 @@ def test_every_step_goes_through_to_its_answer(prompt: str) -> None:
         "partition_week": answers.week_partition(3, activities, names),
         "decompose": answers.decomposition(3, ("Backend Engineer",), (), activities, 30.0),
         "execute": answers.deliverable(("report", "SQL")),
+        "execute_tool": answers.tool_choice(granted(["wiki", "tickets"])),
         "merge": answers.merged(),
         "diagnose": answers.diagnosis(),
         "align": answers.alignment(),

@@ -164,4 +164,8 @@ def test_a_prompt_is_shown_as_it_is_sent(finished: Path) -> None:
 
 @pytest.mark.parametrize("step", [path.stem for path in sorted((ROOT / "prompts").glob("*.md")) if path.stem.lower() != "readme"])
 def test_every_step_of_company_a_has_a_prompt_to_show(step: str) -> None:
-    assert "--- user" in type_in("prompt", "company_a", "--step", step).stdout
+    text = (ROOT / "orgs" / "company_a.yaml").read_text(encoding="utf-8")
+    Path("with_tools.yaml").write_text(f"{text}\ntools: on\n", encoding="utf-8")
+    assert "--- user" in type_in("prompt", "with_tools.yaml", "--step", step).stdout
+    if step == "execute_tool":
+        assert "does not take this step" in refused("prompt", "company_a", "--step", step)
