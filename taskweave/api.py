@@ -15,8 +15,10 @@ from taskweave import driving
 from taskweave.driving import Organization
 from taskweave.engine.reader import JournalReader
 from taskweave.errors import BadInput, RunRefused
-from taskweave.experiments.diff import Diff, compare
+from taskweave.experiments.comparison import Diff
+from taskweave.experiments.diff import compare
 from taskweave.experiments.rows import RunRows, read
+from taskweave.experiments.telling import ReadableDiff, readable
 from taskweave.experiments.verify import Verified, verify
 from taskweave.exports.jsonl import export
 from taskweave.exports.lengths import measure, write_lengths
@@ -454,14 +456,14 @@ def diff(
     *others: Run | str | Path,
     controls: Sequence[Run | str | Path] = (),
     until: str = "year",
-) -> Diff:
+) -> ReadableDiff:
     """What differs between the base `a` and the runs `b` and `others`, from the first week on in which they part, up to `until`.
 
     Redrawn forks among them, and `controls`, are runs in which nothing but chance differs: each difference is set against their spread.
     Where all are redrawn, the first of them is set against the others.
     `str()` of the answer is for people, `to_dict()` for programs.  Raises BadInput for what cannot be compared.
     """
-    return compared(a, (b, *others), controls, until=until)[0]
+    return readable(compared(a, (b, *others), controls, until=until)[0])
 
 
 def compared(

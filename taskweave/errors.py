@@ -16,6 +16,7 @@
     │   └── Interrupted         exit 130
     ├── Divergence              exit 5   re-execution gave another week than the journal holds
     ├── Transient                        one attempt failed and may be tried again; never leaves the gateway
+    ├── ToolRefused                      a tool says no: evidence for whoever called it; never ends a run
     ├── Refused                          the provider will not take this endpoint, key or model; stops the run
     └── EngineFault             exit 1   a bug in the program that uses the engine; shown with its traceback
 
@@ -130,3 +131,7 @@ class Refused(TaskWeaveError):
 
 class EngineFault(TaskWeaveError):
     """A rule of the engine was broken by the program that uses it: a value read before its barrier, a site used twice."""
+
+
+class ToolRefused(TaskWeaveError):
+    """A tool says no, and why: evidence for whoever called it, and a record; it never ends a run."""

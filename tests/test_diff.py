@@ -13,7 +13,8 @@ import pytest
 import taskweave as tw
 from taskweave.errors import BadInput
 from taskweave.experiments.changes import documents, keyword_changes, task_changes
-from taskweave.experiments.diff import Comparison, Diff, compare, parted
+from taskweave.experiments.comparison import Comparison, Diff
+from taskweave.experiments.diff import compare, parted
 from taskweave.experiments.rows import RunRows, Span
 from taskweave.experiments.telling import LEAST_WIDTH, WIDTH, told
 from taskweave.org.calendar import WorkCalendar
@@ -76,7 +77,7 @@ def test_runs_are_compared_from_the_first_week_in_which_their_digests_differ(tmp
     one = only(compare(base, [other]))
     assert (one.week, one.last, one.ends) == (3, 4, (4, 5))
     assert parted(base, base) is None
-    assert "What happened after week 4 is left out; other goes on to week 5." in str(compare(base, [other]))
+    assert "What happened after week 4 is left out; other goes on to week 5." in told(compare(base, [other]))
 
 
 def test_a_run_that_is_the_same_as_far_as_both_go_is_identical(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_a_run_that_is_the_same_as_far_as_both_go_is_identical(tmp_path: Path) -
     diff = compare(base, [other])
     assert only(diff).week is None
     assert only(diff).families == ()
-    assert "identical: the same digest up to week 2; base goes on to week 4" in str(diff)
+    assert "identical: the same digest up to week 2; base goes on to week 4" in told(diff)
 
 
 def test_a_comparison_may_end_before_the_runs_do(tmp_path: Path) -> None:
@@ -93,8 +94,8 @@ def test_a_comparison_may_end_before_the_runs_do(tmp_path: Path) -> None:
     diff = compare(base, [other], until="week:2")
     assert (only(diff).week, only(diff).last) == (2, 2)
     assert only(diff).tasks.added == ()
-    assert "What happened after week 2 is left out; both go on to week 4." in str(diff)
-    assert "identical: the same digest up to week 1; what happened after that is left out" in str(compare(base, [other], until="week:1"))
+    assert "What happened after week 2 is left out; both go on to week 4." in told(diff)
+    assert "identical: the same digest up to week 1; what happened after that is left out" in told(compare(base, [other], until="week:1"))
     with pytest.raises(BadInput, match="does not lie in the year"):
         compare(base, [other], until="week:99")
 
@@ -230,7 +231,7 @@ def test_with_fewer_than_two_controls_nothing_is_said_of_noise(tmp_path: Path, c
     diff = compare(base, [other], [planning(tmp_path, "run-3", 9, 100)][:count])
     assert difference(only(diff), "tasks", "Product") == (30, None)
     assert (only(diff).outstanding, only(diff).by_chance) == (None, None)
-    text = " ".join(str(diff).split())
+    text = " ".join(told(diff).split())
     assert ("nothing can be said of noise" if count else "is no noise floor: it is the same run by construction") in text
     assert "--at week:2 --redraw 5" in text
     assert "not distinguishable" not in text
@@ -311,7 +312,7 @@ def test_in_scripted_runs_what_is_only_text_stands_apart(runs: Runs) -> None:
 def test_in_a_models_run_all_is_one_group(tmp_path: Path) -> None:
     base = a_run(tmp_path, "base", task(W2, 1, "Sell", origin="model"))
     other = a_run(tmp_path, "other", task(W2, 1, "Buy", origin="model"), digests="axyz")
-    text = str(compare(base, [other]))
+    text = told(compare(base, [other]))
     assert "Tasks added and dropped" in text
     assert "Only text" not in text
     assert "simulated capacity" not in text

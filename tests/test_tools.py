@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from taskweave.errors import BadInput
+from taskweave.errors import BadInput, ToolRefused
 from taskweave.tools import documents
 from taskweave.tools.files import file_name, write_below
 from taskweave.tools.shelf import KITS, TOOLS, granted, kits_of
-from taskweave.tools.tool import ToolRefused
 from taskweave.tools.world import Effect
 from tests.tool_world import BO, INES, a_world, call, done, effect_of
 

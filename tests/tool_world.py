@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from taskweave.records import Json
+from taskweave.tools.hand import Person
 from taskweave.tools.shelf import TOOLS, world_of
-from taskweave.tools.world import Called, Effect, Person, World
+from taskweave.tools.world import Called, Effect, World
 
 INES = Person(id="backend-engineer", name="Ines Roux", role="Backend Engineer", department="Technology", email="ines.roux@acme.example")
 BO = Person(id="hr", name="Bo Lindqvist", role="HR", department="Strategy", email="bo.lindqvist@acme.example")

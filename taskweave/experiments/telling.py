@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 
 from taskweave.experiments.changes import Change, KeywordChange, Task, TaskChange
-from taskweave.experiments.diff import Comparison, Diff, Difference, FamilyDifference, redraw
+from taskweave.experiments.comparison import Comparison, Diff, Difference, FamilyDifference, redraw
 from taskweave.experiments.measures import Figure, Unit
 from taskweave.experiments.spread import LEAST, Judged
 from taskweave.report.wording import DASH, percent
@@ -30,6 +31,20 @@ _CAPACITY_WHY = (
 _TEXT_WHY = (
     "What a task is called, which activity it is and what plans say was chosen from phrase banks: of what people would do it says nothing."
 )
+
+
+class ReadableDiff(Diff):
+    """A `Diff` whose `str()` is the text that `taskweave diff` shows."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return told(self)
+
+
+def readable(diff: Diff) -> ReadableDiff:
+    """The same, to be printed."""
+    return ReadableDiff(**{field.name: getattr(diff, field.name) for field in fields(diff)})
 
 
 def told(diff: Diff, *, all: bool = False, width: int = WIDTH) -> str:

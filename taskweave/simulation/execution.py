@@ -25,7 +25,7 @@ from taskweave.simulation.environment import Reading
 from taskweave.simulation.fpda import Needs, Work, plan_text
 from taskweave.simulation.matching import PROPOSED, Matcher
 from taskweave.simulation.setting import Setting
-from taskweave.simulation.tooling import ToolUse, use
+from taskweave.simulation.tool_use import ToolUse, use
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

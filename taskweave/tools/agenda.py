@@ -12,9 +12,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
-from taskweave.tools.tool import Line, ToolRefused, tool
-from taskweave.tools.world import Hand
+from taskweave.tools.hand import Hand
+from taskweave.tools.tool import Line, tool
 
 SCHEMA = """
 CREATE TABLE events (id TEXT, person TEXT, title TEXT, starts TEXT, ends TEXT, organizer TEXT, made TEXT, PRIMARY KEY (id, person));

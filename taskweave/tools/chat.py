@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, StringConstraints
 
 from taskweave.records import Json
+from taskweave.tools.hand import Hand
 from taskweave.tools.tool import Prose, tool
-from taskweave.tools.world import Hand
 
 SCHEMA = "CREATE TABLE messages (id TEXT PRIMARY KEY, channel TEXT, author TEXT, at TEXT, text TEXT);"
 MOST_READ = 20

@@ -16,10 +16,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.files import file_name
-from taskweave.tools.tool import Line, MaybeLine, Prose, ToolRefused, tool
-from taskweave.tools.world import Hand
+from taskweave.tools.hand import Hand
+from taskweave.tools.tool import Line, MaybeLine, Prose, tool
 
 SCHEMA = "CREATE TABLE documents (name TEXT PRIMARY KEY COLLATE NOCASE, revision INTEGER, author TEXT, changed TEXT, data BLOB);"
 EXTRA = "tools"

@@ -13,9 +13,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
 
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
-from taskweave.tools.tool import MaybeLine, ToolRefused, _prose, tool
-from taskweave.tools.world import Hand
+from taskweave.tools.hand import Hand
+from taskweave.tools.tool import MaybeLine, _prose, tool
 
 SCHEMA = """
 CREATE TABLE posts (id TEXT PRIMARY KEY, at TEXT, author TEXT, name TEXT, domain TEXT, text TEXT, in_reply_to TEXT);

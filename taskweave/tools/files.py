@@ -9,8 +9,7 @@ import os
 import re
 from pathlib import Path, PurePosixPath
 
-from taskweave.errors import BadInput
-from taskweave.tools.tool import ToolRefused
+from taskweave.errors import BadInput, ToolRefused
 
 MOST_NAME = 80
 _NAME = re.compile(r"[\w][\w .,()&+-]*")

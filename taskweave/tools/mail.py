@@ -17,9 +17,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
-from taskweave.tools.tool import Line, Prose, ToolRefused, tool
-from taskweave.tools.world import Hand
+from taskweave.tools.hand import Hand
+from taskweave.tools.tool import Line, Prose, tool
 
 SCHEMA = """
 CREATE TABLE mails (id TEXT PRIMARY KEY, sender TEXT, recipients TEXT, subject TEXT, sent TEXT, text TEXT, message BLOB);

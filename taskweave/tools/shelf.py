@@ -13,8 +13,9 @@ from pathlib import Path
 from taskweave.errors import BadInput
 from taskweave.org.organization import Organization
 from taskweave.tools import agenda, chat, documents, feed, mail, sql, tickets, wiki
+from taskweave.tools.hand import Person
 from taskweave.tools.tool import Tool
-from taskweave.tools.world import Person, World
+from taskweave.tools.world import World
 
 _ALL: tuple[Tool, ...] = (
     *(sql.sql_query, sql.sql_tables, sql.sql_write),

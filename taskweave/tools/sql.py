@@ -15,9 +15,10 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
-from taskweave.tools.tool import MOST_PROSE, ToolRefused, tool
-from taskweave.tools.world import Hand
+from taskweave.tools.hand import Hand
+from taskweave.tools.tool import MOST_PROSE, tool
 
 MOST_ROWS, MOST_CELL = 50, 200  # rows of an answer, characters of a cell
 STEPS_A_LOOK, MOST_LOOKS = 10_000, 300  # instructions of SQLite's machine: three million

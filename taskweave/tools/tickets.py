@@ -6,9 +6,10 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Literal
 
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
-from taskweave.tools.tool import Line, MaybeLine, Prose, ToolRefused, tool
-from taskweave.tools.world import Hand
+from taskweave.tools.hand import Hand
+from taskweave.tools.tool import Line, MaybeLine, Prose, tool
 
 SCHEMA = """
 CREATE TABLE tickets (

@@ -15,17 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
 
-from taskweave.errors import TaskWeaveError
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
 
 if TYPE_CHECKING:
-    from taskweave.tools.world import Hand
+    from taskweave.tools.hand import Hand
 
 MOST_LINE, MOST_PROSE = 200, 8_000  # characters of an argument
-
-
-class ToolRefused(TaskWeaveError):
-    """A tool says no, and why: evidence for whoever called it, and a record; it never ends a run."""
 
 
 def _printable(text: str, also: str) -> str:

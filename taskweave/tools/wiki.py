@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
+from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.files import file_name
-from taskweave.tools.tool import Line, Prose, ToolRefused, tool
-from taskweave.tools.world import Hand
+from taskweave.tools.hand import Hand
+from taskweave.tools.tool import Line, Prose, tool
 
 SCHEMA = """
 CREATE TABLE pages (title TEXT PRIMARY KEY COLLATE NOCASE, revision INTEGER, text TEXT, author TEXT, changed TEXT);
