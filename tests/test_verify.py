@@ -182,3 +182,9 @@ def test_one_week_is_said_as_one(tmp_path: Path) -> None:
     assert type_in("verify", run.path).stdout.startswith("ok: 1 week was re-executed; ")
     run.folder.run_db_path.unlink()
     assert type_in("verify", run.path).stdout.startswith("ok: 1 week was re-executed; its digest equals the journal's")
+
+
+def test_a_row_that_cannot_be_read_is_named_in_the_runs_own_file(run: Run) -> None:
+    edit(run.folder.journal_path, "UPDATE outcomes SET value = 'no JSON' WHERE rowid = (SELECT max(rowid) FROM outcomes)")
+    with pytest.raises(BadInput, match=rf"{run.folder.journal_path}: the journal is damaged"):
+        run.verify()

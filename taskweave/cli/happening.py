@@ -64,7 +64,7 @@ def incidents(
         output.line(f"    {one.description}")
         output.line(f"    Basis: {one.basis}")
     if not found:
-        output.line(f"None of the {len(there)} incidents fits. 'taskweave incidents' without words lists them all.")
+        output.line(f"None of the {len(there)} incidents says all of that. 'taskweave incidents' without words lists them all.")
         return
     output.line(f"{len(found)} of {len(there)}. Give one to a run with --incidents library:{found[0].name}, all of a category with")
     output.line(f"--incidents library:{found[0].category}, spread over the year with --rate 1/month.")

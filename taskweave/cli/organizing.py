@@ -56,6 +56,7 @@ def validate(
 ) -> None:
     """Check an organization file; reports every problem at once, e.g. [bold]taskweave validate acme.yaml[/bold]."""
     from taskweave.driving import Organization
+    from taskweave.tools.shelf import by_role
 
     warnings: list[str] = []
     try:
@@ -69,6 +70,7 @@ def validate(
         _warn(warnings)
         raise typer.Exit(invalid.exit_code) from None
     _warn(warnings)
+    by_role(organization)
     agents = sum(role.count for role in organization.roles.values())
     counts = {
         "agents": agents,

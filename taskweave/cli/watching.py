@@ -177,7 +177,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         *_budgets(now),
         *_fallbacks(now),
         *_by_backbone(now),
-        ("incidents", ", ".join(now.injections) or "none"),
+        ("incidents", (", ".join(now.injections) or "none") + (f"; {now.to_come} to come" if now.to_come else "")),
     ]
     if now.waiting:
         lines.append(("in the inbox", ", ".join(now.waiting)))

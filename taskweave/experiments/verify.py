@@ -79,7 +79,10 @@ def verify(run: RunFolder) -> Verified:
     with _elsewhere(run.path) as place:
         copy = copy_inputs(run, place / "run", until=f"week:{max(recorded)}")
         copy_journal(run.journal_path, copy.journal_path)
-        outcome = asyncio.run(simulate(copy, None, until_week=max(recorded), limit=1, patience=0.0))
+        try:
+            outcome = asyncio.run(simulate(copy, None, until_week=max(recorded), limit=1, patience=0.0))
+        except BadInput as trouble:  # of a row that was copied: the file that a person has is the run's
+            raise BadInput(str(trouble).replace(str(copy.path), str(run.path))) from trouble
         if outcome.stop == "disk":
             raise DiskFull(outcome.cause)
         with JournalReader(copy.journal_path) as journal:

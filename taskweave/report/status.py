@@ -53,10 +53,10 @@ class Status:
     tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `asked` counts them and `fallback_share`
     is that of all of them, None before there is any: before a week is closed both are of what had been answered when a share of fallbacks
     stopped the run.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
-    `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run has taken and what is allowed, lost calls
-    counted at the most; `trouble` is what goes wrong now.  `without` are the parts of the loop that it leaves out.  `economy` is
-    there where it was asked for: it reads all that was sent.  `cases` are those of recurring work by name, up to the last closed week:
-    arrived, completed.
+    `to_come` is how many are known for later, `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run
+    has taken and what is allowed, lost calls counted at the most; `trouble` is what goes wrong now.  `without` are the parts of the loop
+    that it leaves out.  `economy` is there where it was asked for: it reads all that was sent.  `cases` are those of recurring work by name,
+    up to the last closed week: arrived, completed.
     """
 
     run: str
@@ -100,6 +100,7 @@ class Status:
     without: tuple[str, ...]
     left: float | None
     injections: tuple[str, ...]
+    to_come: int
     waiting: tuple[str, ...]
     rejected: tuple[str, ...]
     week_digest: str | None
@@ -126,6 +127,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         counts, uses, closed = journal.counts(), journal.prompts(), journal.weeks()
         stops, tick, began = journal.stops(), journal.last_tick(), journal.session_began()
         injections, rejected = journal.injections(), journal.rejected()
+        usable = [one for one in injections if one.id not in {other.name for other in rejected}]
         budgets, silence = taken(config, folder.prices(), journal), journal.silence()
         # The weeks of a fork that has not begun are closed, and nothing is done in them yet.
         facts: Mapping[str, Any] = closed[-1].facts if closed and counts.sessions else {}
@@ -182,7 +184,8 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         cost=None if cost is None else cost.cost,
         cost_uncached=None if cost is None else cost.uncached,
         left=_left(closed, weeks, began) if state == "running" else None,
-        injections=tuple(one.id for one in injections if one.id not in {other.name for other in rejected}),
+        injections=tuple(one.id for one in usable if tick is not None and one.tick <= tick),
+        to_come=sum(tick is None or one.tick > tick for one in usable),
         waiting=tuple(Inbox(folder.inbox).waiting()),
         rejected=tuple(f"{one.name}: {one.why}" for one in rejected),
         week_digest=closed[-1].digest if closed else None,

@@ -53,7 +53,7 @@ def granted(names: Iterable[str]) -> tuple[Tool, ...]:
             wanted.add(called)
         else:
             near = difflib.get_close_matches(called, [*KITS, *TOOLS], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KITS)}"
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KITS)}."
             raise KeyError(f"there is no tool {name!r}; {hint}")
     return tuple(tool for tool in TOOLS.values() if tool.name in wanted)
 
@@ -68,7 +68,7 @@ def by_role(org: Organization) -> dict[str, tuple[Tool, ...]]:
         try:
             found[title] = granted(role.tools) if org.tools else ()
         except KeyError as unknown:
-            raise BadInput(f"the role {title!r}: {unknown.args[0]}. Or leave out `tools: on`") from None
+            raise BadInput(f"the role {title!r}: {unknown.args[0]} Or leave out `tools: on`") from None
         for tool in found[title]:
             if tool.needs and not all(map(find_spec, PACKAGES[tool.needs])):
                 raise BadInput(f'the role {title!r} has {tool.name}, which needs packages: pip install "taskweave[{tool.needs}]"')

@@ -32,3 +32,11 @@ def test_what_is_no_role_and_no_tool_is_named_with_the_nearest(tmp_path: Path) -
     file = tmp_path / "odd.yaml"
     file.write_text("roles: {Boss: {tools: [exel]}}\n", encoding="utf-8")
     assert "did you mean 'excel'?" in refused("tools", file)
+
+
+def test_validate_names_a_tool_that_there_is_not(tmp_path: Path) -> None:
+    text = "name: Acme\ntools: on\nroles:\n  CEO: {tools: [sqll, wiki]}\n"
+    (tmp_path / "acme.yaml").write_text(text, encoding="utf-8")
+    assert "the role 'CEO': there is no tool 'sqll'; did you mean 'sql'? Or leave out" in refused("validate", tmp_path / "acme.yaml")
+    (tmp_path / "acme.yaml").write_text(text.replace("tools: on\n", ""), encoding="utf-8")
+    assert type_in("validate", tmp_path / "acme.yaml").exit_code == 0

@@ -37,7 +37,8 @@ class Entry:
 
     def says(self, word: str) -> bool:
         """Whether the word stands in any of its texts, in any case of letters."""
-        return word.casefold() in " ".join([self.name, self.title, self.description, self.basis, *self.effects]).casefold()
+        said = [self.name, self.title, self.category, self.severity, self.description, self.basis, *self.effects]
+        return word.casefold() in " ".join(said).casefold()
 
 
 def is_library(path: Path) -> bool:
