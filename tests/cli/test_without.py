@@ -47,7 +47,7 @@ def test_the_question_before_a_paid_run_is_about_the_run_without_the_parts(monke
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     words = ["run", "tiny", "--until", "week:1", "--backbone", "openai:gpt-4o-mini"]
     without = [word for part in ("diagnose", "align", "reconcile", "roll_up") for word in ("--without", part)]
-    calls = [int(refused(*words, *more).split(" weeks: about ")[1].split(" calls")[0]) for more in ([], without)]
+    calls = [int(refused(*words, *more).split(": about ")[1].split(" calls")[0]) for more in ([], without)]
     assert calls[1] < calls[0]
 
 
