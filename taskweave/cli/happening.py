@@ -47,7 +47,7 @@ def incidents(
     as_json: AsJson = False,
 ) -> None:
     """List the incidents that come with TaskWeave, with what they are modelled on, e.g. [bold]taskweave incidents data[/bold]."""
-    from taskweave.simulation.incidents.library import entries
+    from taskweave.simulation.incidents.catalogue import entries
 
     there = entries()
     found = [

@@ -168,7 +168,7 @@ def _check_package(data: bytes, name: str) -> None:
                 part = package.read(member)
                 if member.filename.casefold().endswith((".xml", ".rels", ".vml")) and _defines(part):
                     raise ToolRefused(f"{name!r} holds XML with definitions of its own and is not read")
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, RuntimeError, EOFError, OSError, ValueError) as error:
         raise ToolRefused(f"{name!r} is damaged, or no document: {error}") from None
     except zipfile.zlib.error as error:  # type: ignore[attr-defined]  # zipfile's own zlib, which it does not export
         raise ToolRefused(f"{name!r} is damaged: {error}") from None

@@ -16,9 +16,9 @@ from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.org.yamlfile import Listing, Mapping, Node, Scalar, Unreadable, compose, read_limited
 from taskweave.records import Json
+from taskweave.simulation.incidents.catalogue import chosen, is_library
 from taskweave.simulation.incidents.effect_files import SELECTORS, read_effect, read_target
 from taskweave.simulation.incidents.effects import DURATION, Category, Effect, Incident, Severity, Trigger
-from taskweave.simulation.incidents.library import chosen, is_library
 from taskweave.simulation.incidents.names import Who
 from taskweave.simulation.incidents.reading import Fields, Reader, nodes_of
 

@@ -13,7 +13,7 @@ from taskweave.org.population import Population
 from taskweave.org.schema import Organization, load, parse
 from taskweave.shipped import built_in
 from taskweave.simulation.incidents import load_incidents, read_incident
-from taskweave.simulation.incidents.library import entries
+from taskweave.simulation.incidents.catalogue import entries
 from taskweave.simulation.incidents.rate import read_rate, spread
 from tests.simulated import events, rows, simulated
 
