@@ -119,7 +119,6 @@ def fork(
     from taskweave import driving
     from taskweave.runs import Inbox, RunFolder
 
-    interrupts.name(lambda: "not begun; nothing was written")
     parent = RunFolder.open(run)
 
     def agree(asked: Backbone, forks: list[Fork]) -> None:

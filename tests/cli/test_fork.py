@@ -124,3 +124,14 @@ def test_a_backbone_that_is_paid_for_is_not_asked_without_a_yes(finished: Path, 
     assert "may be billed, and nobody can be asked here" in done.stderr
     assert "at most about" in done.stderr
     assert not Path("runs").exists()
+
+
+def test_an_interrupt_before_the_fork_is_made_names_no_run_to_resume(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(driving, "fork", interrupted)
+    done = type_in("fork", finished, "--at", "week:2")
+    assert done.exit_code == 130
+    assert "interrupted" in done.stderr
+    assert "resume" not in done.stderr
