@@ -60,7 +60,8 @@ class Door(TyperGroup):
                 output.flush()
                 return value
         finally:
-            interrupts.name(None)
+            if not interrupts.heard():  # an interrupt that came out as another error is told of further out, and names the run
+                interrupts.name(None)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -123,6 +123,18 @@ def test_an_interrupt_that_comes_out_as_another_error_is_an_interrupt(error: str
     assert (done.returncode, done.stderr) == (130, b"taskweave: interrupted\n")
 
 
+@pytest.mark.parametrize("error", ["RuntimeError('__set_name__')", "ImportError('half of a module')", "SystemError('in a callback')"])
+def test_an_interrupt_that_comes_out_of_a_command_as_another_error_names_its_run(finished: Path, error: str) -> None:
+    shutil.copytree(finished, "r")
+    code = (
+        "import contextlib, os, signal, sys\nimport taskweave.driving\nfrom taskweave.__main__ import main\n"
+        "def resume(folder, **_):\n    with contextlib.suppress(KeyboardInterrupt):\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        f"    raise {error}\ntaskweave.driving.resume = resume\nsys.argv = ['taskweave', 'resume', 'r', '--until', 'year']\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (130, b"taskweave: interrupted. Continue with: taskweave resume r\n")
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the folder one stands in
 @given(st.text(max_size=6))
 def test_an_interrupt_quotes_a_folder_as_a_shell_wants_it(path: str) -> None:
