@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from taskweave.pool.tables import Row
 from taskweave.records import Json
 from taskweave.tools.hand import Person
-from taskweave.tools.shelf import by_role, kits_of, world_of
+from taskweave.tools.shelf import by_role, fails_with, world_of
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import Effect, World
 
@@ -42,7 +42,7 @@ class Tooling:
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
-        return tuple(tool for tool in self._tools[role] if not failing.intersection((tool.name, *kits_of(tool))))
+        return tuple(tool for tool in self._tools[role] if failing.isdisjoint(fails_with(tool)))
 
     def land(self, week: int, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
