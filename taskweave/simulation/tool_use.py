@@ -83,7 +83,7 @@ async def use(
         answered = await setting.ask(ctx, PROMPT, asked, schema, lambda answer: _read(answer, tools), lambda: None, agent=agent)
         calls += answered.calls
         notes += [note if note.startswith(PROMPT) else f"{PROMPT}: {note}" for note in answered.notes]
-        if answered.quality == "fallback":
+        if answered.quality == "fallback" and not any(NOT_USED in note for note in answered.notes):
             notes[-1] += f"; {NOT_USED}"
         if answered.value is None:
             break
