@@ -6,9 +6,9 @@ Entry points: `sql_describe`, `sql_create`, `sql_insert`, `sql_profile`.  Each b
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
@@ -18,16 +18,10 @@ from taskweave.tools.tool import MaybeLine, tool
 
 MOST_COLUMNS, MOST_ROWS, SAMPLE = 20, 100, 3
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")]
+_NAME = "[A-Za-z][A-Za-z0-9_]{0,39}"
 
-
-class Column(BaseModel):
-    """A column of a new table."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Name
-    type: Literal["text", "integer", "real", "date"]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=f"^{_NAME}$")]
+Column = Annotated[str, StringConstraints(strip_whitespace=True, pattern=f"^{_NAME} (text|integer|real|date)$")]
 
 
 @tool()
@@ -42,10 +36,10 @@ def sql_describe(hand: Hand, table: Name) -> Json:
 
 @tool(writes=True)
 def sql_create(hand: Hand, table: Name, columns: Annotated[list[Column], Field(min_length=1, max_length=MOST_COLUMNS)]) -> Json:
-    """Make a table in the company database."""
-    listed = ", ".join(f'"{column.name}" {column.type.upper()}' for column in columns)
+    """Make a table in the company database; a column is a name and text, integer, real or date, such as "hours real"."""
+    listed = ", ".join(f'"{name}" {kind.upper()}' for name, kind in map(str.split, columns))
     _run(hand, f'CREATE TABLE "{table}" ({listed})', writing=True, then=lambda cursor: None)
-    return {"table": table, "columns": [column.name for column in columns]}
+    return {"table": table, "columns": [column.split()[0] for column in columns]}
 
 
 @tool(writes=True)

@@ -15,7 +15,7 @@ from taskweave.backbones.scripted.grammar import Draft, load
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
-INPUTS = frozenset(wording.listed("organization date author task subtask tools at_hand had colleagues"))
+INPUTS = frozenset(wording.listed("date author task subtask tools at_hand had colleagues"))
 NONE = "none"
 _IDLE = 0.15  # how often nobody needs a tool
 _TITLE = 60  # characters of a name
@@ -52,9 +52,36 @@ def choose(inputs: Inputs, dice: Dice) -> Json:
     if not usable or dice.words.random() < _IDLE:
         return {"call": {"tool": NONE, "arguments": {}}}
     name = usable[int(dice.words.random() * len(usable))]
+    return {"call": {"tool": name, "arguments": _arguments(name, slots, dice)}}
+
+
+def chosen(inputs: Inputs, dice: Dice) -> Json:
+    """The tool alone, as the compact style asks for it."""
+    nobody = {"task": {"title": inputs["subtask"]["goal"]}, "colleagues": []}
+    return {"tool": choose({**inputs, **nobody}, dice)["call"]["tool"]}
+
+
+def flat(inputs: Inputs, dice: Dice) -> Json:
+    """The arguments of a tool alone, each list as one text: cells stand between "|", rows between ";"."""
+    tool = inputs["tool"]
+    made = _arguments(tool["name"], _slots(inputs, dice), dice)
+    return {one["name"]: _flat(made[one["name"]], one["most"]) for one in tool["arguments"]}
+
+
+def _flat(value: Json, most: int) -> Json:
+    if isinstance(value, list):
+        rows = value if any(isinstance(row, list) for row in value) else [value]
+        value = "; ".join(" | ".join(map(str, row)) for row in rows)
+    return wording.within(value, most) if isinstance(value, str) else value
+
+
+def _arguments(name: str, slots: Mapping[str, Json], dice: Dice) -> dict[str, Json]:
+    """What the tool of this name is called with; what is not known is left as the name of the work, which the tool may refuse."""
     draft = Draft(dice.words, {})
     draft.know(**{name: slots[name] for name in ("task", "goal", "author", "colleague")})
-    return {"call": {"tool": name, "arguments": _filled(tables["tool_calls"][name], draft, slots)}}
+    call = load().tables["tool_calls"][name]
+    made: dict[str, Json] = _filled(call, draft, {**dict.fromkeys(_names(call), slots["name"]), **slots})
+    return made
 
 
 def _slots(inputs: Inputs, dice: Dice) -> dict[str, Json]:
@@ -70,11 +97,12 @@ def _slots(inputs: Inputs, dice: Dice) -> dict[str, Json]:
         "name": _name(task),
         "date": today,
         "day": (date.fromisoformat(today) + timedelta(days=2)).isoformat(),
-        "hours": inputs["subtask"]["hours"],
+        "hours": inputs["subtask"].get("hours", 4),
         "statement": _statement(inputs, task, goal, author),
         "new_table": f"{re.sub('[^a-z0-9]+', '_', task.casefold())[:24].strip('_') or 'notes'}_{today.replace('-', '')}",
-        "department": inputs["organization"]["departments"][0]["name"],
     }
+    for one in inputs.get("organization", {}).get("departments", ())[:1]:
+        slots["department"] = one["name"]
     for slot, pattern in _SEEN.items():
         found = [match[1] for line in inputs["at_hand"] if (match := pattern.match(line))]
         if found:
