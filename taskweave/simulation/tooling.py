@@ -19,10 +19,11 @@ from taskweave.tools.tool import Tool
 from taskweave.tools.world import Effect, World
 
 if TYPE_CHECKING:
+    from datetime import date
     from pathlib import Path
 
     from taskweave.org.organization import Organization
-    from taskweave.org.population import Population
+    from taskweave.org.population import Agent, Population
 
 
 class Tooling:
@@ -36,15 +37,20 @@ class Tooling:
         """That of a run, whose files go below `folder`; None where the organization's tools are off."""
         if not org.tools:
             return None
-        people = [
-            Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
-            for agent in population.agents
-        ]
+        people = [person_of(agent) for agent in population.agents]
         return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org))
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
         return tuple(tool for tool in self._tools[role] if failing.isdisjoint(fails_with(tool)))
+
+    def join(self, agent: Agent, week: int, since: date) -> None:
+        """Somebody works here from this day of this week on, or with another role."""
+        self.world.join(person_of(agent), week, since)
+
+    def leave(self, agent: str, week: int, since: date) -> None:
+        """Somebody has left: uses no tool and is found by none from this day of this week on."""
+        self.world.leave(agent, week, since)
 
     def land(self, week: int, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
@@ -73,6 +79,11 @@ def checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
         return value
     except ToolRefused as refused:
         raise ValueError(str(refused)) from None
+
+
+def person_of(agent: Agent) -> Person:
+    """An agent as others address it."""
+    return Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
 
 
 def effect_of(row: Mapping[str, Json]) -> Effect:

@@ -67,12 +67,12 @@ def _organized(event: Json, actor: str) -> str:
     return "your own" if event["organizer"] == actor else f"by {event['organizer']}, {event['answer']}"
 
 
-def at_hand(world: World, tools: Collection[Tool], *, actor: str, moment: str, after: Sequence[Effect]) -> list[str]:
+def at_hand(world: World, tools: Collection[Tool], *, actor: str, moment: str, after: Sequence[Effect], as_of: str = "") -> list[str]:
     """Lines on tables, documents, mails, posts, messages, meetings, tickets and pages that the actor may see, each with how it is named."""
     lines: list[str] = []
     for tool in tools:
         if tool.name in _LISTINGS:
             arguments, told = _LISTINGS[tool.name]
-            called = world.call(tool, arguments(actor, moment), actor=actor, moment=moment, key="", after=after)
+            called = world.call(tool, arguments(actor, moment), actor=actor, moment=moment, key="", after=after, as_of=as_of)
             lines += told(called.said, actor)[:MOST_LINES] if called.ok else []
     return lines

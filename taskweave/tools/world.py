@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -127,6 +127,10 @@ class World:
         """Whether it is, was, or is to be one of the people of the world."""
         return self._staff.knows(person)
 
+    def present(self, day: date) -> Collection[str]:
+        """The ids of those who are there on this day."""
+        return self._staff.present(day.isoformat())
+
     def name_of(self, person: str) -> str:
         """The name of who has this id, else the id."""
         return self._staff.name_of(person)
@@ -141,18 +145,21 @@ class World:
         moment: str,
         key: str,
         after: Sequence[Effect] = (),
+        as_of: str = "",
     ) -> Called:
         """What the call finds in the world as it stands, with the effects `after` which it comes added; nothing stays changed.
 
+        Of the people it sees those of the day `as_of`, up to which it is known who comes and goes; without one, of its moment's.
         A refusal is a `Called` that is not ok: no tool ends a run.
         """
         with self._undone():
-            self._staff.look_in(self._db, moment[:10])
-            self._add([effect for effect in after if not self._has_landed(effect.key)])
+            day = as_of or moment[:10]
+            self._staff.look_in(self._db, day)
+            self._add([effect for effect in after if not self._has_landed(effect.key)], day)
             effect = Effect(key=key, tool=tool.name, arguments=dict(arguments), actor=actor, moment=moment, seen={})
             try:
                 effect = Effect(**{**asdict(effect), "arguments": tool.checked(arguments)})
-                said, hand = self._perform(effect, bounded=True)
+                said, hand = self._perform(effect, day, bounded=True)
             except ToolRefused as refused:
                 return Called(ok=False, said=str(refused))
         effect = Effect(**{**asdict(effect), "seen": hand.seen})
@@ -177,7 +184,7 @@ class World:
                 continue
             landed = True
             try:
-                _, hand = self._perform(effect, bounded=True)
+                _, hand = self._perform(effect, effect.moment[:10], bounded=True)
                 conflicts = tuple(hand.conflicts)
                 touched |= dict.fromkeys(hand.touched)
             except ToolRefused as refused:
@@ -245,28 +252,31 @@ class World:
                     raise ToolRefused(f"{path} would hold {len(data):,} bytes; a file holds {MOST_FILE:,} at the most. Begin another one")
 
     # ------------------------------------------------------------ inside
-    def _add(self, effects: Sequence[Effect]) -> None:
+    def _add(self, effects: Sequence[Effect], day: str) -> None:
         """Perform effects inside what will be undone.  One that is refused says so itself, when it lands."""
         added: list[Effect] = []
         for effect in effects:
             try:
-                self._perform(effect)
+                self._perform(effect, min(day, effect.moment[:10]))
             except ToolRefused:
                 if not self._db.in_transaction:  # SQLite has ended it (INSERT OR ROLLBACK, an interrupted UPDATE): what stood there is gone
                     self._db.execute("BEGIN")
-                    self._add(added)
+                    self._add(added, day)
             else:
                 added.append(effect)
 
     def _has_landed(self, key: str) -> bool:
         return self._db.execute("SELECT 1 FROM landed WHERE key = ?", (key,)).fetchone() is not None
 
-    def _perform(self, effect: Effect, *, bounded: bool = False) -> tuple[Json, Hand]:
-        """Do what the effect says, within the bounds of a run's files where it is `bounded`; on a refusal nothing of it stays."""
+    def _perform(self, effect: Effect, day: str, *, bounded: bool = False) -> tuple[Json, Hand]:
+        """Do what the effect says among the people of a day; where it is `bounded`, within the bounds of a run's files.
+
+        On a refusal nothing of it stays.
+        """
         tool = self._tools.get(effect.tool)
         if tool is None:
             raise ToolRefused(f"there is no tool {effect.tool!r}; there are {', '.join(sorted(self._tools))}")
-        present = self._staff.present(effect.moment[:10])
+        present = self._staff.present(day)
         if effect.actor not in present:
             raise ToolRefused(f"nobody here is called {effect.actor!r}")
         if bounded and tool.writes:
