@@ -6,6 +6,7 @@ It reads through the listing tools that somebody has, and through no others.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import zip_longest
 
 from taskweave.records import Json
 from taskweave.tools.tool import Tool
@@ -68,11 +69,14 @@ def _organized(event: Json, actor: str) -> str:
 
 
 def at_hand(world: World, tools: Collection[Tool], *, actor: str, moment: str, after: Sequence[Effect], as_of: str = "") -> list[str]:
-    """Lines on tables, documents, mails, posts, messages, meetings, tickets and pages that the actor may see, each with how it is named."""
-    lines: list[str] = []
+    """Lines on tables, documents, mails, posts, messages, meetings, tickets and pages that the actor may see, each with how it is named.
+
+    One of each kind comes first, then the second of each, and so on: whoever reads only some of them has seen something of all.
+    """
+    kinds: list[list[str]] = []
     for tool in tools:
         if tool.name in _LISTINGS:
             arguments, told = _LISTINGS[tool.name]
             called = world.call(tool, arguments(actor, moment), actor=actor, moment=moment, key="", after=after, as_of=as_of)
-            lines += told(called.said, actor)[:MOST_LINES] if called.ok else []
-    return lines
+            kinds.append(told(called.said, actor)[:MOST_LINES] if called.ok else [])
+    return [line for row in zip_longest(*kinds) for line in row if line is not None]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import StringConstraints
+from pydantic import BeforeValidator, StringConstraints
 
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
@@ -24,8 +24,9 @@ MOST_SHEETS, MOST_SHEET_ROWS = 20, 5_000
 _FORMULA = re.compile(r"=(SUM|AVERAGE|MIN|MAX|COUNT)\([A-Z]{1,2}[0-9]{1,4}:[A-Z]{1,2}[0-9]{1,4}\)")
 _CELL = r"[A-T][1-9][0-9]{0,3}"  # MOST_COLUMNS columns
 
-Cell = Annotated[str, StringConstraints(strip_whitespace=True, to_upper=True, pattern=rf"^{_CELL}$")]
-Area = Annotated[str, StringConstraints(strip_whitespace=True, to_upper=True, pattern=rf"^{_CELL}:{_CELL}$")]
+_Upper = BeforeValidator(lambda given: given.strip().upper() if isinstance(given, str) else given)
+Cell = Annotated[str, _Upper, StringConstraints(pattern=rf"^{_CELL}$")]
+Area = Annotated[str, _Upper, StringConstraints(pattern=rf"^{_CELL}:{_CELL}$")]
 
 
 @tool(writes=True, needs=EXTRA)

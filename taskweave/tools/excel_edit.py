@@ -47,10 +47,10 @@ def sheet_find(hand: Hand, name: Line, text: Line) -> Json:
 def sheet_sort(hand: Hand, name: Line, sheet: MaybeLine, column: Line, order: Literal["rising", "falling"]) -> Json:
     """Sort the rows of an Excel sheet below its head line by one column, numbers before texts."""
     called, book, page = page_of(hand, name, sheet)
-    head = [shown(cell.value) for cell in page[1]]
-    place = next((x for x, title in enumerate(head) if str(title).casefold() == column.casefold()), None)
+    head = ["" if cell.value is None else str(shown(cell.value)) for cell in page[1]]
+    place = next((x for x, title in enumerate(head) if title.casefold() == column.casefold()), None)
     if place is None:
-        raise ToolRefused(f"{page.title!r} has no column {column!r}; it has {', '.join(map(str, head))}")
+        raise ToolRefused(f"{page.title!r} has no column {column!r}; it has {', '.join(filter(None, head))}")
     rows = [[cell.value for cell in row] for row in page.iter_rows(min_row=2)]
     if any(isinstance(value, str) and value.startswith("=") for row in rows for value in row):
         raise ToolRefused(f"{page.title!r} has formulas, which would compute something else where they came to stand")

@@ -60,10 +60,10 @@ def sheet_total(hand: Hand, name: Line, sheet: MaybeLine, area: Area, function: 
 def sheet_group(hand: Hand, name: Line, sheet: MaybeLine, by: Line, column: Line, function: Function) -> Json:
     """Compute the sum, average, min, max or count of one column of an Excel sheet for each value of another."""
     called, _, page = page_of(hand, name, sheet)
-    head = [str(shown(cell.value)).casefold() for cell in page[1]]
+    head = ["" if cell.value is None else str(shown(cell.value)).casefold() for cell in page[1]]
     for wanted in (by, column):
         if wanted.casefold() not in head:
-            raise ToolRefused(f"{page.title!r} has no column {wanted!r}; it has {', '.join(head)}")
+            raise ToolRefused(f"{page.title!r} has no column {wanted!r}; it has {', '.join(filter(None, head))}")
     key, value = head.index(by.casefold()), head.index(column.casefold())
     groups: dict[str, list[float]] = {}
     for row in page.iter_rows(min_row=2, values_only=True):

@@ -68,7 +68,8 @@ def found(hand: Hand, name: str, ending: str = "") -> tuple[str, int, str, str, 
     Raises ToolRefused with what there is.
     """
     columns = "SELECT name, revision, author, changed, data FROM documents WHERE name = ?"
-    rows = hand.rows(columns, name) or (hand.rows(columns, name + ending) if ending else [])
+    called = (name, *(name + one for one in ((ending,) if ending else (WORD, EXCEL))))
+    rows = next((rows for one in called if (rows := hand.rows(columns, one))), [])
     if not rows:
         known = [n for (n,) in hand.rows("SELECT name FROM documents WHERE name LIKE ? ORDER BY changed DESC, name LIMIT 8", f"%{ending}")]
         raise ToolRefused(
