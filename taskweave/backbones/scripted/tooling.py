@@ -18,6 +18,7 @@ Inputs = Mapping[str, Json]
 INPUTS = frozenset(wording.listed("date author task subtask tools at_hand had colleagues"))
 NONE = "none"
 _IDLE = 0.15  # how often nobody needs a tool
+_ANSWERED = 3  # how much rather than anything else somebody answers what was written to him or her
 _TITLE = 60  # characters of a name
 # What a line of what there is names: a slot of the calls.
 _SEEN = {
@@ -51,6 +52,7 @@ def choose(inputs: Inputs, dice: Dice) -> Json:
     ]
     if not usable or dice.words.random() < _IDLE:
         return {"call": {"tool": NONE, "arguments": {}}}
+    usable += [name for name in usable for _ in range(_ANSWERED) if name.endswith(("_reply", "_reply_all", "_answer"))]
     name = usable[int(dice.words.random() * len(usable))]
     return {"call": {"tool": name, "arguments": _arguments(name, slots, dice)}}
 
