@@ -38,7 +38,8 @@ class Deadline:
         self.over = True
         if (open_one := self._connection()) is not None:
             with contextlib.suppress(OSError):
-                open_one.shutdown(socket.SHUT_RDWR)
+                # Not TLS's own, which takes the connection apart while another thread reads it.
+                socket.socket.shutdown(open_one, socket.SHUT_RDWR)
 
 
 class Measured:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.headerregistry import Address
@@ -127,16 +127,9 @@ def _move(message: EmailMessage, inside: set[str], domains: set[str], to: str) -
     """Write the addresses of the organization's own people, and the ids of its messages, with the domain under which the server has them."""
     for name in _OWN:
         for header in message.get_all(name, ()):
-            moved = [
-                Address(one.display_name, one.username, to) if one.addr_spec.casefold() in inside else one for one in header.addresses
-            ]
+            moved = [Address(one.display_name, one.username, to) if one.addr_spec.casefold() in inside else one for one in header.addresses]
             message.replace_header(name, moved)
     ids = re.compile(f"@(?:{'|'.join(map(re.escape, sorted(domains)))})>", re.IGNORECASE)
     for name in _IDS:
         if message[name] is not None:
             message.replace_header(name, ids.sub(f"@{to}>", str(message[name])))
-
-
-def refusal(outcome: Mapping[str, Json]) -> str:
-    """Why an outcome says that something was not taken, "" where it was."""
-    return str(outcome.get("refused") or "")

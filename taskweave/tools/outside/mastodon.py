@@ -42,19 +42,28 @@ def publish(
         "Connection": "close",
     }
     connection = _connection(url, silence)
-    with Deadline(lambda: connection.sock, altogether) as deadline, contextlib.closing(connection):
+    with contextlib.closing(connection):
         try:
             connection.connect()
         except OSError as trouble:
             return {"refused": plain(f"no connection: {trouble}", token)}
+        status, said, body = _exchanged(connection, urlencode(fields).encode(), headers, altogether, token)
+    return _outcome(status, said, body, token)
+
+
+def _exchanged(
+    connection: http.client.HTTPConnection, fields: bytes, headers: Mapping[str, str], altogether: float, token: str
+) -> tuple[int, Mapping[str, str], bytes]:
+    """Send the request; the answer's status, headers, and the beginning of its body."""
+    open_one = connection.sock  # which the connection forgets once the answer begins
+    with Deadline(lambda: open_one, altogether) as deadline:
         try:
-            connection.request("POST", PATH, urlencode(fields).encode(), headers)
+            connection.request("POST", PATH, fields, dict(headers))
             answer = connection.getresponse()
-            body = answer.read(MOST_HEARD)
+            return answer.status, answer.headers, answer.read(MOST_HEARD)
         except (OSError, http.client.HTTPException) as trouble:
             why = f"the server took more than {altogether:g} s" if deadline.over else plain(str(trouble) or type(trouble).__name__, token)
             raise OSError(f"the post was sent, and then: {why}") from None
-    return _outcome(answer.status, answer.headers, body, token)
 
 
 def _connection(url: str, silence: float) -> http.client.HTTPConnection:

@@ -49,7 +49,9 @@ def servers_of(org: Organization, *, smtp: str | None = None, mastodon: str | No
     named = {"--smtp": _named("--smtp", smtp, smtp_url), "--mastodon": _named("--mastodon", mastodon, mastodon_url)}
     if not org.tools:
         if given := [option for option, url in named.items() if url not in (None, OFF)]:
-            raise BadInput(f"{given[0]}: {org.name} sends nothing, its tools are off; write `tools: on` into its file, or leave {given[0]} out")
+            raise BadInput(
+                f"{given[0]}: {org.name} sends nothing, its tools are off; write `tools: on` into its file, or leave {given[0]} out"
+            )
         return Servers()
     return Servers(
         smtp=_chosen(named["--smtp"], org.mail.smtp if org.mail else None),

@@ -42,6 +42,8 @@ def send(mail: Mail, url: str, *, silence: float = SILENCE, altogether: float = 
             raise OSError(f"the mail was sent, and then: {late}") from None
         except OSError as trouble:
             raise OSError(f"the mail was sent, and then: {plain(trouble, password, user)}") from None
+        with contextlib.suppress(OSError, smtplib.SMTPException):
+            server.putcmd("quit")  # what it says to that changes nothing
     reasons = {address: plain(why, password, user) for address, why in refused.items()}
     if code // 100 != 2:
         return {"refused": plain(f"{code} {_text(said)}", password, user)}
