@@ -182,7 +182,10 @@ class RecurringWork(Value):
 
 
 class MailServer(Value):
-    """Where mail to addresses outside goes: `smtp` is a URL, `from_domain` that of senders there, `to` the domains it may go to ((): all)."""
+    """Where mail to addresses outside goes: `smtp` is a URL, `from_domain` that of senders there.
+
+    `to` are the domains that it may go to, none for all.
+    """
 
     smtp: str
     from_domain: str | None = None

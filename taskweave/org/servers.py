@@ -76,9 +76,7 @@ _DOMAIN = form.scalar(host_name, {"type": "string", "format": "hostname"}, "a do
 _URL = {"type": "string", "format": "uri"}
 MAIL: Kind = form.record(
     {
-        "smtp": Field(
-            form.scalar(smtp_url, _URL, "a server's address"), "the server that mail to addresses outside goes to", required=True
-        ),
+        "smtp": Field(form.scalar(smtp_url, _URL, "a server's address"), "the server for mail to addresses outside", required=True),
         "from_domain": Field(_DOMAIN, "the domain of senders as the server sees them; by default the organization's reserved one"),
         "to": Field(form.listing(_DOMAIN), "the domains that mail may go to; by default all"),
     },

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskweave.backbones.structured import CallRow
@@ -138,6 +138,7 @@ class Ledger:
             if tooling is not None:
                 told = tooling.land(week, rows)
                 rows += [("events", {**conflict, "actor": agent, "subject": call, "object": what}) for call, agent, what in told]
+                rows += [("events", {**conflict, **asdict(one)}) for one in await tooling.deliver()]
             for table, row in rows:
                 if table == "events":
                     number += 1

@@ -40,7 +40,7 @@ class Reaching:
         self.servers = servers
         self._published: dict[str, str] = {}
 
-    async def deliver(self, seed: int, leaving: Iterable[Leaving]) -> list[Told]:
+    async def deliver(self, leaving: Iterable[Leaving]) -> list[Told]:
         """Send these, one after the other; to be awaited in a work of the engine."""
         told: list[Told] = []
         asked: Counter[str] = Counter()
@@ -55,7 +55,7 @@ class Reaching:
                 told.append(_told(one, "refused", why))
                 continue
             asked[what.kind] += 1
-            ctx = Context(one.call + SITE, seed=seed, draw=0, reads=False)
+            ctx = Context(one.call + SITE, seed=0, draw=0, reads=False)
             outcome = await ctx.reach(what.kind, what.question(), partial(self._perform, what))
             silent[what.kind] = silent[what.kind] + 1 if _unanswered(outcome) else 0
             if isinstance(what, Post) and "sent" in outcome:

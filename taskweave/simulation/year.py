@@ -45,6 +45,7 @@ from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.tooling import Tooling
 from taskweave.simulation.units import ordinal
+from taskweave.tools.outside.servers import servers_of
 
 if TYPE_CHECKING:
     from taskweave.org.organization import Organization
@@ -387,7 +388,7 @@ def _settings(folder: RunFolder, org: Organization, population: Population, cale
         tally=Tally(config.max_fallback),
         style=_style(config.style),
         without=frozenset(config.without),
-        tooling=Tooling.begin(org, population, folder.path / "artifacts"),
+        tooling=Tooling.begin(org, population, folder.path / "artifacts", servers_of(org, **config.servers)),
     )
     return [
         replace(

@@ -14,7 +14,7 @@ from email import message_from_bytes
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
-from typing import Literal, cast
+from typing import Literal
 
 from taskweave.records import Json
 from taskweave.tools.mail import OUTBOX
@@ -104,7 +104,7 @@ def _number(key: str) -> str:
 def _mails(world: World, key: str, servers: Servers) -> Iterable[Mail]:
     inside = {str(email).casefold() for (email,) in world.rows("SELECT email FROM people")}
     for (data,) in world.rows(_MAIL, _number(key), OUTBOX):
-        message = cast(EmailMessage, message_from_bytes(data, policy=SMTP))
+        message = message_from_bytes(data, policy=SMTP)
         addressed = [address for name in ADDRESSED for address in _addresses(message, name)]
         outside = list(dict.fromkeys(address for address in addressed if address.casefold() not in inside))
         kept = tuple(one for one in outside if servers.to and one.rpartition("@")[2].casefold() not in servers.to)
@@ -124,7 +124,7 @@ def _addresses(message: EmailMessage, name: str) -> list[str]:
 
 
 def _move(message: EmailMessage, inside: set[str], domains: set[str], to: str) -> None:
-    """Write the addresses of the organization's own people, and the ids of its messages, with the domain under which the server has them."""
+    """Write the addresses of the organization's own people, and the ids of its messages, with the domain `to`."""
     for name in _OWN:
         for header in message.get_all(name, ()):
             moved = [Address(one.display_name, one.username, to) if one.addr_spec.casefold() in inside else one for one in header.addresses]

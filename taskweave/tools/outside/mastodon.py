@@ -60,7 +60,7 @@ def _exchanged(
         try:
             connection.request("POST", PATH, fields, dict(headers))
             answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read(MOST_HEARD)
+            return answer.status, dict(answer.headers), answer.read(MOST_HEARD)
         except (OSError, http.client.HTTPException) as trouble:
             why = f"the server took more than {altogether:g} s" if deadline.over else plain(str(trouble) or type(trouble).__name__, token)
             raise OSError(f"the post was sent, and then: {why}") from None

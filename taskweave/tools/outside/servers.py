@@ -20,7 +20,10 @@ SMTP_USER, SMTP_PASSWORD, MASTODON_TOKEN = "SMTP_USER", "SMTP_PASSWORD", "MASTOD
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Servers:
-    """URLs, None where nothing goes there; `from_domain` stands in the place of the organization's, mail goes to the domains `to` (empty: all)."""
+    """URLs, None where nothing goes there.
+
+    `from_domain` stands for the organization's own; mail goes to addresses in the domains `to` only, where there are such.
+    """
 
     smtp: str | None = None
     mastodon: str | None = None
@@ -49,9 +52,7 @@ def servers_of(org: Organization, *, smtp: str | None = None, mastodon: str | No
     named = {"--smtp": _named("--smtp", smtp, smtp_url), "--mastodon": _named("--mastodon", mastodon, mastodon_url)}
     if not org.tools:
         if given := [option for option, url in named.items() if url not in (None, OFF)]:
-            raise BadInput(
-                f"{given[0]}: {org.name} sends nothing, its tools are off; write `tools: on` into its file, or leave {given[0]} out"
-            )
+            raise BadInput(f"{given[0]}: {org.name} sends nothing, its tools are off. Write `tools: on` into its file, or leave this out")
         return Servers()
     return Servers(
         smtp=_chosen(named["--smtp"], org.mail.smtp if org.mail else None),

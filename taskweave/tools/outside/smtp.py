@@ -11,7 +11,6 @@ import os
 import smtplib
 import ssl
 from collections.abc import Iterator
-from typing import cast
 from urllib.parse import urlsplit
 
 from taskweave.records import Json
@@ -131,7 +130,7 @@ def _body(server: smtplib.SMTP, data: bytes) -> tuple[int, bytes]:
     """Send the message; returns what the server says to it."""
     lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").removesuffix(b"\n").split(b"\n")
     server.send(b"".join(b"." + line + b"\r\n" if line.startswith(b".") else line + b"\r\n" for line in lines) + b".\r\n")
-    return cast(tuple[int, bytes], server.getreply())
+    return server.getreply()
 
 
 def _expect(answer: tuple[int, bytes], code: int) -> None:
