@@ -43,7 +43,7 @@ class Deadline:
 
 
 class Measured:
-    """A connection's incoming side that gives at most so many bytes; then reading it raises OSError."""
+    """A connection's incoming side that gives whole lines, and at most so many bytes; else reading it raises OSError."""
 
     def __init__(self, file: BinaryIO, most: int = MOST_HEARD) -> None:
         self._file, self._left = file, most
@@ -54,6 +54,8 @@ class Measured:
         self._left -= len(line)
         if self._left < 0:
             raise OSError(f"the server says more than {MOST_HEARD:,} bytes")
+        if line and len(line) != most and not line.endswith(b"\n"):
+            raise OSError("the server broke off")  # half an answer may begin like a good one
         return line
 
     def close(self) -> None:

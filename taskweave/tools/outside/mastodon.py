@@ -47,20 +47,21 @@ def publish(
             connection.connect()
         except OSError as trouble:
             return {"refused": plain(f"no connection: {trouble}", token)}
-        status, said, body = _exchanged(connection, urlencode(fields).encode(), headers, altogether, token)
-    return _outcome(status, said, body, token)
+        status, later, body = _exchanged(connection, urlencode(fields).encode(), headers, altogether, token)
+    return _outcome(status, later, body, token)
 
 
 def _exchanged(
     connection: http.client.HTTPConnection, fields: bytes, headers: Mapping[str, str], altogether: float, token: str
-) -> tuple[int, Mapping[str, str], bytes]:
-    """Send the request; the answer's status, headers, and the beginning of its body."""
+) -> tuple[int, str, bytes]:
+    """Send the request; the answer's status, when it would take more, and the beginning of its body."""
     open_one = connection.sock  # which the connection forgets once the answer begins
     with Deadline(lambda: open_one, altogether) as deadline:
         try:
             connection.request("POST", PATH, fields, dict(headers))
             answer = connection.getresponse()
-            return answer.status, dict(answer.headers), answer.read(MOST_HEARD)
+            later = answer.headers.get("Retry-After") or answer.headers.get("X-RateLimit-Reset") or ""
+            return answer.status, later, answer.read(MOST_HEARD)
         except (OSError, http.client.HTTPException) as trouble:
             why = f"the server took more than {altogether:g} s" if deadline.over else plain(str(trouble) or type(trouble).__name__, token)
             raise OSError(f"the post was sent, and then: {why}") from None
@@ -73,7 +74,7 @@ def _connection(url: str, silence: float) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=silence)
 
 
-def _outcome(status: int, headers: Mapping[str, str], body: bytes, token: str) -> dict[str, Json]:
+def _outcome(status: int, later: str, body: bytes, token: str) -> dict[str, Json]:
     """What a server's answer means; OSError for one after which the post may or may not stand there."""
     said = _read(body)
     if 200 <= status < 300:
@@ -84,8 +85,8 @@ def _outcome(status: int, headers: Mapping[str, str], body: bytes, token: str) -
     why = f"{status} {plain(error, token)}" if isinstance(error, str) else str(status)
     if 300 <= status < 400:
         return {"refused": f"{status}: the server sends elsewhere, and nothing is sent there"}
-    if status == 429 and (after := headers.get("Retry-After") or headers.get("X-RateLimit-Reset")):
-        return {"refused": f"{why} (takes more after {plain(after, token)})"}
+    if status == 429 and later:
+        return {"refused": f"{why} (takes more after {plain(later, token)})"}
     if 400 <= status < 500:
         return {"refused": why}
     raise OSError(f"the server answered {why}")
