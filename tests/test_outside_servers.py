@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import threading
 from email import message_from_bytes
@@ -54,15 +55,16 @@ def test_only_what_is_addressed_outside_leaves_and_only_where_a_server_is_named(
     assert "bo.lindqvist@acme.example" in message_from_bytes(mail.data, policy=default)["To"]
 
 
-def test_a_mail_leaves_as_it_lies_in_the_outbox_with_the_same_message_id() -> None:
+def test_a_mail_leaves_as_it_lies_in_the_outbox_with_an_id_that_only_the_same_message_has() -> None:
     world = a_world()
     effect = effect_of(call(world, "mail_send", to=["ada@example.com"], subject="Stühle", text="Größe: 40\n.\n..\nFrom here"))
     (one,) = leaving(world, world.land(1, [effect]), Servers(smtp="smtp://127.0.0.1:25"))
     ((kept,),) = world.rows("SELECT message FROM mails")
     there, here = message_from_bytes(one.what.data, policy=default), message_from_bytes(kept, policy=default)  # type: ignore[union-attr]
-    assert {name: there[name] for name in ("From", "To", "Subject", "Date", "Message-ID")} == {
-        name: here[name] for name in ("From", "To", "Subject", "Date", "Message-ID")
-    }
+    for name in ("From", "To", "Subject", "Date"):
+        assert there[name] == here[name]
+    number, _, domain = here["Message-ID"].partition("@")
+    assert there["Message-ID"] == f"{number}.{hashlib.sha256(kept).hexdigest()[:16]}@{domain}"
     texts = [message.get_content().replace("\r\n", "\n") for message in (there, here)]
     assert texts == ["Größe: 40\n.\n..\nFrom here\n"] * 2
     assert one.what.data.isascii()  # type: ignore[union-attr]
@@ -106,6 +108,23 @@ def test_what_looks_like_a_header_or_an_end_in_a_text_stays_text() -> None:
     message = message_from_bytes(envelope.content, policy=default)
     assert message["Reply-To"] is None
     assert message.get_content().replace("\r\n", "\n") == text.strip() + "\n"
+
+
+def test_a_reply_names_the_mail_it_answers_as_the_server_knows_it() -> None:
+    world, named = a_world(), Servers(smtp="smtp://127.0.0.1:25", from_domain="acme.test")
+    effects = [
+        effect_of(call(world, "mail_send", to=["ada@example.com"], subject=subject, text="x")) for subject in ("Chairs", "Re: Chairs")
+    ]
+    landings = world.land(1, effects)
+    ids = [
+        str(message_from_bytes(data, policy=default)["Message-ID"]) for (data,) in world.rows("SELECT message FROM mails ORDER BY subject")
+    ]
+    reply = f"In-Reply-To: {ids[0]}\r\nReferences: <other@example.com> {ids[0]}\r\n".encode()
+    world.rows("UPDATE mails SET message = CAST(? || message AS BLOB) WHERE subject = 'Re: Chairs'", reply.decode())
+    first, second = (message_from_bytes(one.what.data, policy=default) for one in leaving(world, landings, named))  # type: ignore[union-attr]
+    assert second["In-Reply-To"] == first["Message-ID"]
+    assert second["References"] == f"<other@example.com> {first['Message-ID']}"
+    assert first["Message-ID"].endswith("@acme.test>")
 
 
 # ------------------------------------------------------------ SMTP

@@ -1,7 +1,8 @@
 """What of a week's effects is meant for the outside?  Entry point: `leaving`: the mails and posts that have landed and are to be sent.
 
 It reads the world and changes nothing.  A mail is sent as it lies in the outbox, with the addresses of its own people rewritten where the
-server knows them under another domain, and with the same Message-ID, by which answers find it.
+server knows them under another domain.  To its Message-ID, which says which call made it, a digest is added: the same message has the same
+id whenever it is sent, and another one, as that call makes in a fork, has another.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from taskweave.tools.world import Landing, World
 ADDRESSED = ("To", "Cc")
 _OWN = ("From", "Sender", "Reply-To", *ADDRESSED)
 _IDS = ("Message-ID", "In-Reply-To", "References")
+_ID = re.compile(r"<([0-9a-f]+)@([^<>@\s]+)>")
 _WIRE = SMTP.clone(cte_type="7bit")  # which every server takes
 
 
@@ -108,8 +110,9 @@ def _mails(world: World, key: str, servers: Servers) -> Iterable[Mail]:
         addressed = [address for name in ADDRESSED for address in _addresses(message, name)]
         outside = list(dict.fromkeys(address for address in addressed if address.casefold() not in inside))
         kept = tuple(one for one in outside if servers.to and one.rpartition("@")[2].casefold() not in servers.to)
+        _identify(world, message, servers.from_domain)
         if servers.from_domain is not None:
-            _move(message, inside, {email.rpartition("@")[2] for email in inside}, servers.from_domain)
+            _move(message, inside, servers.from_domain)
         yield Mail(
             message_id=str(message["Message-ID"]),
             sender=next(iter(_addresses(message, "From"))),
@@ -123,13 +126,22 @@ def _addresses(message: EmailMessage, name: str) -> list[str]:
     return [address.addr_spec for header in message.get_all(name, ()) for address in header.addresses]
 
 
-def _move(message: EmailMessage, inside: set[str], domains: set[str], to: str) -> None:
-    """Write the addresses of the organization's own people, and the ids of its messages, with the domain `to`."""
+def _identify(world: World, message: EmailMessage, domain: str | None) -> None:
+    """Write the ids of the organization's own messages as they are outside: each with the digest of its message, at `domain`."""
+
+    def outside(found: re.Match[str]) -> str:
+        for (data,) in world.rows("SELECT message FROM mails WHERE id = ?", found[1]):
+            return f"<{found[1]}.{hashlib.sha256(data).hexdigest()[:16]}@{domain or found[2]}>"
+        return found[0]
+
+    for name in _IDS:
+        if message[name] is not None:
+            message.replace_header(name, _ID.sub(outside, str(message[name])))
+
+
+def _move(message: EmailMessage, inside: set[str], to: str) -> None:
+    """Write the addresses of the organization's own people with the domain `to`."""
     for name in _OWN:
         for header in message.get_all(name, ()):
             moved = [Address(one.display_name, one.username, to) if one.addr_spec.casefold() in inside else one for one in header.addresses]
             message.replace_header(name, moved)
-    ids = re.compile(f"@(?:{'|'.join(map(re.escape, sorted(domains)))})>", re.IGNORECASE)
-    for name in _IDS:
-        if message[name] is not None:
-            message.replace_header(name, ids.sub(f"@{to}>", str(message[name])))
