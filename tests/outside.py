@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -117,7 +118,9 @@ class Mastodon:
     "garbage" (200 and no JSON) or "drip" (a header, letter by letter).  `headers` are kept of every request.
     """
 
-    def __init__(self, *, token: str = "the-token-of-a-test", faults: tuple[int | str, ...] = ()) -> None:
+    def __init__(
+        self, *, token: str = "the-token-of-a-test", faults: tuple[int | str, ...] = (), tls: ssl.SSLContext | None = None
+    ) -> None:
         self.token, self.faults = token, list(faults)
         self.statuses: dict[str, dict[str, Any]] = {}  # by idempotency key
         self.headers: list[dict[str, str]] = []
@@ -129,7 +132,9 @@ class Mastodon:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads, self._server.block_on_close = True, False
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def __enter__(self) -> Mastodon:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import ssl
 import threading
 from email import message_from_bytes
 from email.policy import default
@@ -398,3 +399,49 @@ def test_what_leaves_knows_whose_call_it_was() -> None:
     (one,) = leaving(world, world.land(1, [effect]), Servers(mastodon="http://127.0.0.1:3000"))
     assert isinstance(one, Leaving)
     assert (one.call, one.agent, one.what.question()["text"]) == ("y/t1/s1:tool#1", "backend-engineer", "Forty chairs")  # type: ignore[call-overload, index]
+
+
+# ------------------------------------------------------------ TLS
+CERTIFICATE = Path(__file__).parent / "tls" / "loopback.pem"  # of this machine, signed by itself; the key beside it guards nothing
+
+
+def _tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return context
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_mail_server_over_tls_is_trusted_only_with_a_certificate_that_can_be_checked(
+    trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    post = Post()
+    with mail_server(post, ssl_context=_tls()) as url:
+        outcome = send(a_mail(), url.replace("smtp:", "smtps:"))
+    assert ("sent" in outcome, len(post.received)) == (trusted, int(trusted))
+    assert trusted or "CERTIFICATE_VERIFY_FAILED" in outcome["refused"]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_elsewhere_a_server_that_offers_tls_is_spoken_to_by_it_and_is_checked(trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taskweave.tools.outside.smtp.local", lambda url: False)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    post = Post()
+    with mail_server(post, tls_context=_tls(), require_starttls=True) as url:
+        outcome = send(a_mail(), url)
+    assert ("sent" in outcome, len(post.received)) == (trusted, int(trusted))
+    assert trusted or "CERTIFICATE_VERIFY_FAILED" in outcome["refused"]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_social_server_gets_the_token_only_with_a_certificate_that_can_be_checked(trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    with Mastodon(tls=_tls()) as server:
+        monkeypatch.setenv("MASTODON_TOKEN", server.token)
+        outcome = mastodon.publish(A_POST, server.url, KEY)
+    assert ("sent" in outcome, len(server.headers)) == (trusted, int(trusted))
+    assert trusted or "CERTIFICATE_VERIFY_FAILED" in outcome["refused"]
