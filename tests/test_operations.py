@@ -25,7 +25,7 @@ from tests.tool_world import BO, INES, a_world, call, done, effect_of
 # App. K.2 equips agents with 63 tools of three categories, and Table 12 names the products they are of: these are ours of each.
 TABLE_12 = {
     "SQLite": "sql_query sql_tables sql_describe sql_profile sql_write sql_create sql_insert",
-    "MotherDuck": "sql_query sql_tables sql_describe sql_profile",
+    "MotherDuck": "duckdb_query sql_tables sql_describe",
     "Word": """document_write document_append document_add_section document_add_table document_section document_replace_section
         document_delete_section document_replace_text document_table document_comment document_comments document_read document_list
         document_search document_info document_copy""",

@@ -23,7 +23,7 @@ from tests.simulated import rows
 from tests.test_tool_use import files_of
 
 pytestmark = [pytest.mark.fire, pytest.mark.timeout(900)]
-KINDS = {"sql", "document", "sheet", "mail", "feed"}  # those that company_a's roles declare, as Table 12 of the paper has them
+KINDS = {"sql", "duckdb", "document", "sheet", "mail", "feed"}  # those that company_a's roles declare, as Table 12 of the paper has them
 KILLS = 3
 
 

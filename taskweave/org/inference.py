@@ -16,8 +16,10 @@ from taskweave.org.organization import (
     CalendarSpec,
     CrossLink,
     Department,
+    FeedServer,
     Goal,
     Kpi,
+    MailServer,
     Organization,
     Person,
     Role,
@@ -54,6 +56,8 @@ def resolve(raw: Raw, reading: Reading) -> Organization:
         environment={name: Kpi(**{**_bounds(kpi), **kpi}) for name, kpi in raw.get("environment", {}).items()},
         tools=raw.get("tools", False),
         work={name: recurring.resolve(one) for name, one in raw.get("work", {}).items()},
+        mail=MailServer(**raw["mail"]) if raw.get("mail") else None,
+        feed=FeedServer(**raw["feed"]) if raw.get("feed") else None,
         given=_given(raw, reading),
     )
 

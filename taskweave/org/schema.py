@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweave.errors import OrganizationInvalid
-from taskweave.org import form, recurring
+from taskweave.org import form, recurring, servers
 from taskweave.org.form import Field, Kind, Reading
 from taskweave.org.inference import resolve
 from taskweave.org.organization import Organization
@@ -159,6 +159,8 @@ FILE: Kind = form.record(
         "environment": Field(form.mapping_of(form.clean_name, _KPI, "a reading"), "readings that drift, and the goals that move them"),
         "tools": Field(form.SWITCH, "on: agents use the tools that their roles name; off by default"),
         "work": Field(recurring.WORK, "streams and cycles of recurring work, by name"),
+        "mail": Field(servers.MAIL, "the mail server that what is addressed outside goes to; by default it stays here"),
+        "feed": Field(servers.FEED, "the social server that posts go to; by default they stay here"),
     }
 )
 

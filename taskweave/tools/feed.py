@@ -1,6 +1,6 @@
 """The organization's public feed, in the shapes of Mastodon's API.
 
-Entry points: `feed_post`, `feed_read`, `feed_reply`, `feed_edit`, `status`.  It is local: nothing is sent.  Who
+Entry points: `feed_post`, `feed_read`, `feed_reply`, `feed_edit`, `status`.  It is local: nothing is sent here.  Who
 boosts, follows and finds is in `feed_social.py`.
 """
 

@@ -1,6 +1,6 @@
 """Mail between the people of an organization and to others: RFC 5322 messages in Maildirs.  Entry points: `mail_send`, `mail_read`, `post`.
 
-Everybody reads the own mailbox only.  What goes to addresses outside lies in `mail/outbox`: nothing leaves the machine.  Answers are in
+Everybody reads the own mailbox only.  What goes to addresses outside lies in `mail/outbox`; nothing is sent here.  Answers are in
 `mail_threads.py`, folders and marks in `mailboxes.py`.
 """
 

@@ -15,6 +15,7 @@ from taskweave.errors import BadInput
 from taskweave.org.organization import Organization
 from taskweave.tools import (
     agenda,
+    analysis,
     chat,
     chat_threads,
     colleagues,
@@ -45,7 +46,22 @@ from taskweave.tools.world import World
 
 # In this order they are listed and offered.
 _MODULES: tuple[ModuleType, ...] = (
-    *(sql, sql_tables, word, word_edit, excel, excel_edit, excel_figures, documents, mail, mail_threads, mailboxes, feed, feed_social),
+    *(
+        sql,
+        sql_tables,
+        analysis,
+        word,
+        word_edit,
+        excel,
+        excel_edit,
+        excel_figures,
+        documents,
+        mail,
+        mail_threads,
+        mailboxes,
+        feed,
+        feed_social,
+    ),
     *(chat, chat_threads, agenda, invitations, tickets, triage, wiki, wiki_history, colleagues, figures, deliverables),
 )
 TOOLS: dict[str, Tool] = {made.name: made for module in _MODULES for made in vars(module).values() if isinstance(made, Tool)}
@@ -53,6 +69,7 @@ _ASK = "sql_query sql_tables sql_describe sql_profile"
 _PAGES, _BOOKS = "document_read document_list", "document_read document_list sheet_names sheet_read"
 _KITS = {
     "sql": _ASK,
+    "duckdb": "duckdb_query sql_tables",
     "sqlite": f"{_ASK} sql_write sql_create sql_insert",
     "word": f"document_write {_PAGES} document_append document_replace_section document_replace_text document_comment",
     "word_more": f"""{_PAGES} document_info document_search document_copy document_section document_add_section document_delete_section
@@ -78,13 +95,13 @@ _KITS = {
 }
 MOST_IN_A_KIT = 12
 # Other names by which organizations speak of them.
-_SAME = {"motherduck": "sql", "duckdb": "sql", "database": "sqlite", "mail": "email", "mastodon": "twitter", "feed": "twitter"}
+_SAME = {"motherduck": "duckdb", "database": "sqlite", "mail": "email", "mastodon": "twitter", "feed": "twitter"}
 KITS: dict[str, tuple[str, ...]] = {name: tuple(tools.split()) for name, tools in _KITS.items()}
 KITS |= {name: KITS[kit] for name, kit in _SAME.items()}
 # What fails with a kit, besides itself: a kit and its further one act on the same thing.
 _FURTHER = {f"{kit.removesuffix('_more')}_more": kit for kit in ("word", "excel", "chat", "calendar", "tickets", "wiki")}
 _FURTHER |= {"mail_more": "email", "feed_more": "twitter"}
-PACKAGES: dict[str, tuple[str, ...]] = {documents.EXTRA: ("docx", "openpyxl")}
+PACKAGES: dict[str, tuple[str, ...]] = {documents.EXTRA: ("docx", "openpyxl", "duckdb")}
 _THINGS = {"wiki": wiki, "ticket": tickets, "chat": chat, "calendar": agenda, "feed": feed, "mail": mail, "document": documents}
 
 
