@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from email import message_from_bytes
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +115,7 @@ def test_what_rests_on_a_call_comes_after_it(run: Run) -> None:
 
 def test_a_mail_is_dated_by_the_moment_at_which_it_was_sent(run: Run) -> None:
     sent = {call["outcome"]["at"].partition(" ")[2] for call in rows(run, "tool_calls", tool="mail_send")}
-    dates = [
-        line.split()[5][:5]
-        for file in (run.path / "artifacts").rglob("*")
-        if file.is_file() and b"Message-ID" in (raw := file.read_bytes())
-        for line in raw.decode().splitlines()
-        if line.startswith("Date: ")
-    ]
+    files = [file for file in (run.path / "artifacts").rglob("*") if file.is_file() and file.parent.name in ("cur", "new")]
+    dates = [parsedate_to_datetime(message_from_bytes(file.read_bytes())["Date"]).strftime("%H:%M") for file in files]
     assert dates
     assert set(dates) <= sent
