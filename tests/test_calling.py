@@ -233,6 +233,7 @@ def test_with_native_calls_every_choice_takes_the_rung_tools_and_a_run_of_them_r
     assert rungs(run) == {"tools"}
     assert {row["tool"] for row in rows(run, "tool_calls")} == {"wiki_write"}
     assert not events(run, "fallback")
+    assert run.status().rungs == {"tools": len(rows(run, "calls", prompt="execute_tool"))}, "the stand-in says none"
     again = simulate(Organization(SHOP), out=tmp_path / "again", backbone=f"replay:{run.path}", until="week:1")
     assert again.digest() == run.digest()
     assert run.verify().ok

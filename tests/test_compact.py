@@ -29,14 +29,8 @@ BOOK = PromptBook.load(shipped_prompts("compact"))
 IDS = [prompt.id for prompt in BOOK]
 CHOICES = ("goal", "activity", "role", "after", "to", "tool")
 ARGUMENTS = "execute_tool_arguments"  # as many fields as the tool has, of the types that it takes
-LONGER = {
-    "execute": 700,
-    "merge": 620,
-    "partition_week": 500,
-    "diagnose": 480,
-    "respond_task": 480,
-    "execute_tool": 500,
-}  # tokens; all others 450
+LONGER = {"execute": 700, "merge": 620, "partition_week": 500, "diagnose": 480, "respond_task": 480}  # tokens; all others 450
+LONGER |= {"execute_tool": 500, ARGUMENTS: 520}
 
 
 @pytest.fixture(scope="module")

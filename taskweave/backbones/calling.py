@@ -15,6 +15,7 @@ from taskweave.backbones.reading import MALFORMED
 from taskweave.records import Json, canonical
 
 NONE = "none"  # the name under which nothing is called
+CALLED = "tool_calls"  # how a completion ended whose text is a native call in canonical JSON
 _NATIVE = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what endpoints take as a function's name
 _NAMES = ("tool", "name", "function", "tool_name", "function_name", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input")

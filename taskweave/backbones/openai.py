@@ -51,7 +51,6 @@ _FINISHES = {
     **{word: word for word in ("content_filter", "tool_calls", "function_call")},
 }
 OTHER = "other"
-CALLED = "tool_calls"  # the answer is a native call: its text is that call in canonical JSON
 _NOT_WHOLE = ("length", "content_filter")
 _REDIRECTS = range(300, 400)
 _KEPT_ON = (307, 308)  # redirects after which the same is asked at another address: they are followed
@@ -191,7 +190,7 @@ class OpenAI:
         finish = _finish(choice.get("finish_reason"))
         called = calling.text_of(message) if wire.rung == TOOLS else None
         if called is not None and finish not in _NOT_WHOLE:
-            finish = CALLED
+            finish = calling.CALLED
         text, refusal = _whole(message.get("content") if called is None else called), _whole(message.get("refusal"))
         usage = usage_of(
             answer.get("usage"),
