@@ -20,7 +20,7 @@ def people_search(hand: Hand, text: Line) -> Json:
 
 @tool()
 def people_read(hand: Hand, person: Line) -> Json:
-    """Look up a colleague: role, department and address, what they made last, and what is assigned to them."""
+    """Look up a colleague: role, department, address, last deliverables and open tickets."""
     who = hand.person(person)
     made = hand.dicts("SELECT title, artifact, finished FROM deliverables WHERE author = ? ORDER BY finished DESC, id LIMIT 5", who.name)
     tickets = hand.dicts(

@@ -20,7 +20,10 @@ def deliverable_recent(hand: Hand, person: MaybeLine) -> Json:
 
 @tool()
 def deliverable_search(hand: Hand, text: Line) -> Json:
-    """Find finished deliverables by words of their title or their kind: up to 20, the last first."""
+    """Find finished deliverables by words of their title or kind.
+
+    Up to 20 come back, the last first.
+    """
     query = f"""SELECT {_COLUMNS} FROM deliverables
     WHERE instr(lower(title || char(10) || artifact), lower(?)) ORDER BY finished DESC, id LIMIT ?"""
     return {"deliverables": hand.dicts(query, text, MOST_FOUND)}

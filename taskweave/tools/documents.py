@@ -38,7 +38,10 @@ def document_list(hand: Hand) -> Json:
 
 @tool(needs=EXTRA)
 def document_search(hand: Hand, text: Line) -> Json:
-    """Find words in the company's documents: up to 10 of them, with what stands around the first place."""
+    """Find words in the company's documents.
+
+    Up to 10 documents come back, with what stands around the first place.
+    """
     hits: list[Json] = []
     for name, data in hand.rows("SELECT name, data FROM documents ORDER BY changed DESC, name LIMIT ?", MOST_SEARCHED):
         said = " ".join(text_of(data, name).split())

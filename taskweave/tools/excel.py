@@ -49,7 +49,10 @@ def sheet_append(hand: Hand, name: Line, sheet: MaybeLine, rows: Rows) -> Json:
 
 @tool(needs=EXTRA)
 def sheet_read(hand: Hand, name: Line, sheet: MaybeLine, area: Area) -> Json:
-    """Read a range of an Excel sheet, such as "A1:D20"; `sheet` is its name, or "" for the first."""
+    """Read a range of an Excel sheet, such as "A1:D20".
+
+    `sheet` is its name, or "" for the first.
+    """
     called, _, page = page_of(hand, name, sheet)
     rows = [[shown(cell.value) for cell in row[:MOST_COLUMNS]] for row in cells(page, area)[:MOST_ROWS]]
     return {"name": called, "sheet": page.title, "rows": rows}

@@ -22,7 +22,10 @@ _FORMATS = {"whole": "0", "two decimals": "0.00", "percent": "0.0%", "thousands"
 
 @tool(writes=True, needs=EXTRA)
 def sheet_set(hand: Hand, name: Line, sheet: MaybeLine, cell: Cell, value: MaybeLine | float | int | None) -> Json:
-    """Put a value into a cell of an Excel sheet, such as "B7"; `sheet` is its name, or "" for the first."""
+    """Put a value into a cell of an Excel sheet, such as "B7".
+
+    `sheet` is its name, or "" for the first.
+    """
     called, book, page = page_of(hand, name, sheet)
     before = shown(page[cell].value)
     put(page[cell], value)

@@ -27,7 +27,10 @@ Function = Literal["sum", "average", "min", "max", "count"]
 
 @tool(writes=True, needs=EXTRA)
 def sheet_formula(hand: Hand, name: Line, sheet: MaybeLine, cell: Cell, formula: Line) -> Json:
-    """Put a formula into a cell, such as "=ROUND(B2*C2,1)"; with cells of its sheet, SUM, AVERAGE, MIN, MAX, COUNT, ROUND, ABS, IF."""
+    """Put a formula into a cell, such as "=ROUND(B2*C2,1)".
+
+    It may name cells of its sheet, SUM, AVERAGE, MIN, MAX, COUNT, ROUND, ABS and IF.
+    """
     called, book, page = page_of(hand, name, sheet)
     written = formula.upper()
     place = 1
@@ -58,7 +61,7 @@ def sheet_total(hand: Hand, name: Line, sheet: MaybeLine, area: Area, function: 
 
 @tool(needs=EXTRA)
 def sheet_group(hand: Hand, name: Line, sheet: MaybeLine, by: Line, column: Line, function: Function) -> Json:
-    """Compute the sum, average, min, max or count of one column of an Excel sheet for each value of another."""
+    """Compute the sum, average, min, max or count of a column for each value of another."""
     called, _, page = page_of(hand, name, sheet)
     head = ["" if cell.value is None else str(shown(cell.value)).casefold() for cell in page[1]]
     for wanted in (by, column):
@@ -75,7 +78,10 @@ def sheet_group(hand: Hand, name: Line, sheet: MaybeLine, by: Line, column: Line
 
 @tool(writes=True, needs=EXTRA)
 def sheet_chart(hand: Hand, name: Line, sheet: MaybeLine, title: Line, kind: Literal["bar", "line", "pie"], values: Area) -> Json:
-    """Draw a chart beside an Excel sheet's cells: the first column of `values` names the points, the others, with head lines, hold them."""
+    """Draw a chart of a range of an Excel sheet.
+
+    The first column of `values` names the points; the others, with head lines, hold them.
+    """
     called, book, page = page_of(hand, name, sheet)
     from openpyxl import chart as charts
 

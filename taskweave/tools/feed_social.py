@@ -50,7 +50,10 @@ def feed_unfollow(hand: Hand, person: Line) -> Json:
 
 @tool(personal=True)
 def feed_timeline(hand: Hand) -> Json:
-    """Read your timeline: the last 20 posts by you and those whom you follow, and what these boosted."""
+    """Read your timeline: posts by you and those whom you follow, and what these boosted.
+
+    The last 20.
+    """
     circle = "(SELECT followed FROM follows WHERE person = ? UNION SELECT ?)"
     query = f"""SELECT {COLUMNS} FROM posts WHERE author IN {circle}
     OR id IN (SELECT post FROM post_marks WHERE kind = '{BOOST}' AND person IN {circle}) ORDER BY at DESC, id LIMIT ?"""
@@ -72,7 +75,10 @@ def feed_thread(hand: Hand, id: Line) -> Json:
 
 @tool(personal=True)
 def feed_notifications(hand: Hand) -> Json:
-    """Read who followed you, and who answered, named, boosted or liked your posts: the last 20, the newest first."""
+    """Read who followed you, and who answered, named, boosted or liked your posts.
+
+    The last 20, the newest first.
+    """
     query = f"""SELECT at, kind, person, post FROM (
     SELECT at, CASE kind WHEN '{BOOST}' THEN 'reblog' ELSE kind END AS kind, person, post FROM post_marks
         WHERE post IN (SELECT id FROM posts WHERE author = ?1)

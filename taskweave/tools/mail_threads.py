@@ -25,7 +25,10 @@ def mail_open(hand: Hand, id: Line) -> Json:
 
 @tool(personal=True)
 def mail_thread(hand: Hand, id: Line) -> Json:
-    """Read the exchange that an e-mail is part of, the oldest first, as far as you sent or received it."""
+    """Read the exchange that an e-mail is part of.
+
+    The oldest comes first, as far as you sent or received it.
+    """
     _mail(hand, id)
     query = f"""SELECT id, sender AS "from", recipients AS "to", subject, sent, text, in_reply_to FROM mails
     WHERE thread = (SELECT thread FROM mails WHERE id = ?) AND {_MINE} ORDER BY sent, id LIMIT ?"""
@@ -42,7 +45,10 @@ def mail_reply(hand: Hand, id: Line, text: Prose) -> Json:
 
 @tool(writes=True)
 def mail_reply_all(hand: Hand, id: Line, text: Prose) -> Json:
-    """Answer an e-mail to who sent it and to all who received it; who has left since is left out."""
+    """Answer an e-mail to who sent it and to all who received it.
+
+    Who has left since is left out.
+    """
     mail = _mail(hand, id)
     to: list[str] = []
     for named in (mail["from"], *_others(mail)):

@@ -23,7 +23,10 @@ Folder = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Z
 
 @tool(personal=True)
 def mail_search(hand: Hand, text: Line) -> Json:
-    """Find e-mails that you sent or received by words of their subject, text or recipients: up to 20, the newest first."""
+    """Find e-mails that you sent or received by their words.
+
+    Up to 20 come back, the newest first.
+    """
     query = """SELECT id, sender AS "from", recipients AS "to", subject, sent FROM mails
     WHERE (sender = ? OR EXISTS (SELECT 1 FROM mailboxes WHERE mail = mails.id AND box = ?))
     AND instr(lower(subject || char(10) || text || char(10) || recipients), lower(?)) ORDER BY sent DESC, id LIMIT ?"""
@@ -39,7 +42,7 @@ def mail_sent(hand: Hand) -> Json:
 
 @tool(personal=True)
 def mail_folder(hand: Hand, folder: Folder) -> Json:
-    """List the last 20 e-mails in a folder of your mailbox, and which folders there are; the first is "Inbox"."""
+    """List the last 20 e-mails in a folder of your mailbox, such as "Inbox", and its folders."""
     query = f"""SELECT {_COLUMNS} FROM mails JOIN mailboxes ON mail = id
     WHERE box = ? AND folder = ? COLLATE NOCASE ORDER BY sent DESC, id LIMIT ?"""
     counts = hand.dicts("SELECT folder, count(*) AS mails FROM mailboxes WHERE box = ? GROUP BY folder ORDER BY folder", hand.me.id)
@@ -59,7 +62,10 @@ def mail_mark(hand: Hand, id: Line, mark: Literal["read", "unread", "flagged", "
 
 @tool(writes=True)
 def mail_move(hand: Hand, id: Line, folder: Folder) -> Json:
-    """Put an e-mail of your mailbox into a folder, which is made if there is none; "Inbox" is the first."""
+    """Put an e-mail of your mailbox into a folder.
+
+    It is made if there is none; "Inbox" is the first.
+    """
     _check_mine(hand, id)
     names = {
         name.casefold(): name for (name,) in hand.rows("SELECT DISTINCT folder FROM mailboxes WHERE box = ? ORDER BY folder", hand.me.id)

@@ -26,7 +26,7 @@ Column = Annotated[str, StringConstraints(strip_whitespace=True, pattern=f"^{_NA
 
 @tool()
 def sql_describe(hand: Hand, table: Name) -> Json:
-    """Describe a table of the company database: columns with their types, number of rows, and the first three of them."""
+    """Describe a table of the company database: columns, types, number of rows, the first three."""
     name = _table(hand, table)
     columns = [{"column": column[1], "type": column[2] or "any"} for column in hand.rows(f'PRAGMA table_info("{name}")')]
     ((count,),) = hand.rows(f'SELECT count(*) FROM "{name}"')
@@ -36,7 +36,10 @@ def sql_describe(hand: Hand, table: Name) -> Json:
 
 @tool(writes=True)
 def sql_create(hand: Hand, table: Name, columns: Annotated[list[Column], Field(min_length=1, max_length=MOST_COLUMNS)]) -> Json:
-    """Make a table in the company database; a column is a name and text, integer, real or date, such as "hours real"."""
+    """Make a table in the company database; a column is like "hours real".
+
+    Types are text, integer, real and date.
+    """
     listed = ", ".join(f'"{name}" {kind.upper()}' for name, kind in map(str.split, columns))
     _run(hand, f'CREATE TABLE "{table}" ({listed})', writing=True, then=lambda cursor: None)
     return {"table": table, "columns": [column.split()[0] for column in columns]}
@@ -51,7 +54,10 @@ def sql_insert(
         Field(min_length=1, max_length=MOST_ROWS),
     ],
 ) -> Json:
-    """Add rows to a table of the company database, each with a value for every column in order."""
+    """Add rows to a table of the company database.
+
+    Each has a value for every column in order.
+    """
     name = _table(hand, table)
     width = len(hand.rows(f'PRAGMA table_info("{name}")'))
     for number, row in enumerate(rows, 1):
@@ -65,7 +71,7 @@ def sql_insert(
 
 @tool()
 def sql_profile(hand: Hand, table: Name, column: Name) -> Json:
-    """Sum up a column of a table: values, missing and different ones, least, most and mean, and the most frequent."""
+    """Sum up a column of a table: missing, different, least, most, mean and most frequent values."""
     name = _table(hand, table)
     quoted = f'"{column}"'
     if column.casefold() not in {one[1].casefold() for one in hand.rows(f'PRAGMA table_info("{name}")')}:

@@ -87,7 +87,10 @@ def ticket_link(hand: Hand, id: Line, relation: Literal["blocks", "duplicates", 
 
 @tool()
 def ticket_search(hand: Hand, text: Line) -> Json:
-    """Find tickets by words of their title, text, labels or notes: up to 20, the last changed first."""
+    """Find tickets by words of their title, text, labels or notes.
+
+    Up to 20 come back, the last changed first.
+    """
     query = f"""SELECT {", ".join(LISTED)} FROM tickets WHERE instr(lower(title || char(10) || text), lower(?1))
     OR id IN (SELECT ticket FROM ticket_labels WHERE instr(label, lower(?1)))
     OR id IN (SELECT ticket FROM ticket_notes WHERE instr(lower(text), lower(?1))) ORDER BY changed DESC, id LIMIT ?2"""

@@ -40,7 +40,10 @@ def wiki_revision(hand: Hand, title: Line, revision: Number) -> Json:
 
 @tool(writes=True)
 def wiki_revert(hand: Hand, title: Line, revision: Number) -> Json:
-    """Bring a wiki page back to what it was at one of its revisions; what came after stays in its history."""
+    """Bring a wiki page back to one of its revisions.
+
+    What came after stays in its history.
+    """
     page, old = page_of(hand, title), _revision(hand, title, revision)
     if old["revision"] == page["revision"]:
         raise ToolRefused(f"the page {page['title']!r} is at revision {revision} already")
@@ -72,7 +75,10 @@ def wiki_search(hand: Hand, text: Line) -> Json:
 
 @tool()
 def wiki_links(hand: Hand, title: Line) -> Json:
-    """List the pages to which a wiki page links, which of them are missing, and the pages that link to it."""
+    """List the pages to which a wiki page links, and those that link to it.
+
+    Of the former it says which are missing.
+    """
     page = page_of(hand, title)
     there = {name.casefold() for (name,) in hand.rows("SELECT title FROM pages")}
     links = list(dict.fromkeys(_LINK.findall(page["text"])))[:MOST_LISTED]
