@@ -282,11 +282,12 @@ def execute(
     upstream: Sequence[tuple[str, str]],
     readings: Sequence[Reading],
     searching: bool,
+    moments: Sequence[str] = (),
 ) -> Work:
     """r = ℰ_exec(η̂, Γ, a), Eq. 7.
 
     Needs: breakdown, plans (year, quarter, month, week: those there are), upstream (deliverables).  `upstream` names the same results
-    by id and task.
+    by id and task; `moments` are those at which a tool may be used.
     """
 
     async def work(ctx: WorkContext, needs: Needs) -> Deliverable:
@@ -323,7 +324,7 @@ def execute(
         used = ToolUse()
         if setting.uses_tools(agent, step.need):
             effects = [effect for d in needs["upstream"] for effect in d.used.effects]
-            used = await use(setting, ctx, agent=agent, result=result, inputs=inputs, upstream=effects)
+            used = await use(setting, ctx, agent=agent, result=result, inputs=inputs, upstream=effects, moments=moments)
             inputs["evidence"] = [*context.evidence, *used.evidence]
             uses += [Use(used=row["id"], kind="tool", how="explicit") for row in used.rows]
         artifacts = setting.org.roles[role].artifacts

@@ -21,6 +21,7 @@ from taskweave.simulation.capacity import Slot, minutes_spent
 from taskweave.simulation.dependencies import heights
 from taskweave.simulation.execution import Breakdown
 from taskweave.simulation.matching import choose
+from taskweave.simulation.moments import moments
 from taskweave.simulation.open_work import URGENT, OpenSubtask, OpenTask, Status
 from taskweave.simulation.result_rows import result_rows
 from taskweave.simulation.stage import Stage
@@ -279,6 +280,7 @@ class Tasks:
             upstream=upstream,
             readings=stage.environment.readings(),
             searching=searching,
+            moments=moments(stage, calendar, subtask.left, subtask.id),
         )
         work_calendar = stage.setting.calendar
         last_day = min((calendar.finish(stage.now, subtask.left) - 1) // work_calendar.day_minutes, len(work_calendar.days) - 1)

@@ -6,11 +6,13 @@ one is in `tool_use.py`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from taskweave.errors import ToolRefused
 from taskweave.pool.tables import Row
-from taskweave.records import Json
+from taskweave.records import Json, canonical
 from taskweave.simulation.reaching import Reaching, Told
 from taskweave.tools.hand import Person
 from taskweave.tools.outside.leaving import Leaving, leaving
@@ -72,6 +74,15 @@ class Tooling:
     async def deliver(self) -> list[Told]:
         """Send what of the landed week is meant for the outside; says what came of each."""
         return await self._reaching.deliver(self._leaving)
+
+
+def checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """The arguments of a call as JSON values, as a journal gives them back; raises ValueError for what the tool does not take."""
+    try:
+        value: dict[str, Json] = json.loads(canonical(tool.checked(arguments)))
+        return value
+    except ToolRefused as refused:
+        raise ValueError(str(refused)) from None
 
 
 def effect_of(row: Mapping[str, Json]) -> Effect:
