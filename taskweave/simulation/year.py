@@ -248,7 +248,8 @@ class Year:
 
     def _read_environment(self, week: Week) -> None:
         day = min(week.first_day, len(self._calendar.days) - 1)
-        self.stage.environment.advance(week.number, self.tasks.take_worked(), self.acting.moved(day))
+        worked = {**self.tasks.take_worked(), **self.recurring.take_completed()}
+        self.stage.environment.advance(week.number, worked, self.acting.moved(day))
         readings = self.stage.environment.readings()
         self.stage.ledger.rows(*(("readings", {"week": week.number, "kpi": r.kpi, "value": r.value}) for r in readings))
 
