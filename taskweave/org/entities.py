@@ -46,7 +46,7 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entity:
-    """One customer, supplier, product or system; `known` has for each attribute what it is from which day on, the first of all time first."""
+    """One customer, supplier, product or system; `known` has for each attribute what it is from which day on, in order of time."""
 
     id: str
     kind: str
@@ -156,7 +156,7 @@ def _unused_name(kind: str, draw: Random, taken: set[str], number: int) -> str:
     """The first name of this entity's own stream that none of its kind before it has."""
     name = ""
     for _ in range(DRAWS_FOR_A_NAME):
-        name = draw.choice(banks()["forms"][kind]).format(stem=draw.choice(banks()["stems"]))
+        name = str(draw.choice(banks()["forms"][kind])).format(stem=draw.choice(banks()["stems"]))
         if name.casefold() not in taken:
             return name
     return f"{name} {number}"
@@ -279,4 +279,4 @@ def written_day(day: date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-_MONTHS = "January February March April May June July August September October November December".split()
+_MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]

@@ -1,7 +1,7 @@
 """Whom and what does an organization have to do with?  The file's `entities`: customers, suppliers, products, systems.
 
-Entry points: `ENTITIES` (how it is read), `check`, `resolve`, `written` (as it stands in a file), `ATTRIBUTES`, `reserved`.  A kind is a number, a list of
-names, or a mapping of names to what is known of each.  Refuses to make anything up: `entities.py` does.
+Entry points: `ENTITIES` (how it is read), `check`, `resolve`, `written` (as it stands in a file), `ATTRIBUTES`, `reserved`.  A kind is a
+number, a list of names, or a mapping of names to what is known of each.  Refuses to make anything up: `entities.py` does.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ _ADDRESS = re.compile(r"(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}|2001:db8
 
 # ------------------------------------------------------------ what is reserved
 def reserved(attribute: str, text: str, kind: str = "") -> str | None:
-    """What is wrong with a value that could reach somebody real; None where nothing is.  Reserved are RFC 2606, 5737 and 3849, Ofcom's and 555-01xx."""
+    """What is wrong with a value that could reach somebody real; None where nothing is.
+
+    Reserved are the domains of RFC 2606, the addresses of RFC 5737 and 3849, Ofcom's numbers for drama and 555-0100 to 555-0199.
+    """
     if attribute == "contact_email":
         found = _EMAIL.fullmatch(text)
         if found is None or _DOMAIN.fullmatch(found["domain"]) is None:

@@ -133,8 +133,8 @@ class Subtasks(PoolTable, table=True):
 class Results(PoolTable, table=True):
     """r; `subtask` is null for a merged result; origin: model, scripted, fallback.
 
-    `facts` are those that whoever wrote it was offered, {id, entity, kind, text, start, end}: where `content` says them first, by characters,
-    `content[start:end] == text`; null and null where it leaves them unsaid.
+    `facts` are those that whoever wrote it was offered, {id, entity, kind, text, start, end}: where `content` says them first, by
+    characters, `content[start:end] == text`; null and null where it leaves them unsaid.
     """
 
     id: str = Field(primary_key=True)

@@ -14,6 +14,7 @@ from simpy.events import Event
 
 from taskweave.engine.clock import START
 from taskweave.engine.promises import Promise
+from taskweave.org.entities import Entity
 from taskweave.org.kpis import ROLE
 from taskweave.records import Json, Priority
 from taskweave.simulation import execution, hours_left
@@ -59,10 +60,11 @@ class Tasks:
         urgent: bool = False,
         cause: str | None = None,
         siblings: Sequence[str] = (),
+        about: tuple[Entity, ...] = (),
     ) -> OpenTask:
         """Begin a composite task: its count and shape are known, its words come with the bundle.
 
-        `siblings` are ids of earlier tasks of the bundle, which may be named as upstream, as may carried ones.
+        `siblings` are ids of earlier tasks of the bundle, which may be named as upstream, as may carried ones; `about` is its subject.
         """
         stage = self._stage
         upstream: dict[str, tuple[str, str | int]] = {f"t{place + 1}": (sibling, place) for place, sibling in enumerate(siblings)}
@@ -95,6 +97,7 @@ class Tasks:
             urgent=urgent,
             breakdown=breakdown,
             cause=cause,
+            about=about,
         )
         self._by_id[task_id] = self._by_owner.setdefault(owner, {})[task_id] = task
         stage.env.process(self._composite(task))
@@ -280,6 +283,7 @@ class Tasks:
             upstream=upstream,
             readings=stage.environment.readings(),
             searching=searching,
+            about=task.about,
         )
         work_calendar = stage.setting.calendar
         last_day = min((calendar.finish(stage.now, subtask.left) - 1) // work_calendar.day_minutes, len(work_calendar.days) - 1)
@@ -404,7 +408,10 @@ class Tasks:
         self._worked[what] = self._worked.get(what, 0.0) + hours
 
     def take_worked(self) -> dict[str, float]:
-        """Planned hours finished since this was last asked: of composite tasks by goal (one of two counts for both), of subtasks by role:TITLE."""
+        """Planned hours finished since this was last asked, of composite tasks by goal and of subtasks by role:TITLE.
+
+        A task of two goals counts for both.
+        """
         worked, self._worked = self._worked, {}
         return worked
 
