@@ -78,6 +78,7 @@ def validate(
         "tiers": max(role.tier for role in organization.roles.values()),
         "departments": len(organization.departments),
     }
+    counts |= {kind: one.count for kind, one in organization.entities.items()}
     if incidents:
         counts["incidents"] = happening
     output.answer({"valid": True, "name": organization.name, **counts, "problems": [], "warnings": warnings})
