@@ -83,12 +83,8 @@ def _facts(trace: Trace) -> list[Text]:
         facts.append(("in force", f"from {trace.incident['since'] or '–'} until {trace.incident['until'] or '–'}"))
     if trace.entity:
         for name, values in trace.entity["attributes"].items():
-            facts.append(
-                (
-                    name.replace("_", " "),
-                    "; ".join(text if number == 0 else f"from {since} {text}" for number, (since, text) in enumerate(values)),
-                )
-            )
+            (_, first), *later = values
+            facts.append((name.replace("_", " "), "; ".join([first, *(f"from {since} {text}" for since, text in later)])))
     facts.append(("about", ", ".join(f"{one['name']} ({one['id']})" for one in trace.entities)))
     for fact in (trace.result or {}).get("facts") or ():
         said = "not said" if fact["start"] is None else f"said at {fact['start']:,}-{fact['end']:,}"
