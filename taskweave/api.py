@@ -333,6 +333,9 @@ class Run:
     def goals(self) -> Table:
         return self.table("goals")
 
+    def entities(self) -> Table:
+        return self.table("entities")
+
     def calls(self) -> Table:
         return self.table("calls")
 
