@@ -20,17 +20,7 @@ from taskweave.engine.budget import Budget
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
-from taskweave.errors import (
-    BackboneOut,
-    BadInput,
-    BudgetReached,
-    DiskFull,
-    Divergence,
-    Interrupted,
-    RunRefused,
-    Stopped,
-    TooManyFallbacks,
-)
+from taskweave.errors import BackboneOut, BadInput, BudgetReached, DiskFull, Divergence, Interrupted, RunRefused, Stopped, TooManyFallbacks
 from taskweave.experiments.fork import Fork, make, plan
 from taskweave.given import checked, left_out, prompt_folders
 from taskweave.org.calendar import WorkCalendar
@@ -53,6 +43,7 @@ from taskweave.simulation.incidents.rate import given
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
+from taskweave.tools.outside.servers import refuse_unready, servers_of
 from taskweave.tools.shelf import by_role
 
 if TYPE_CHECKING:
@@ -129,13 +120,14 @@ def begin(
     prices: Path | None = None,
     agree: Callable[[Backbone, StyleName | None], None] | None = None,
     rate: str | None = None,
+    servers: Mapping[str, str] = {},
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
     `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
     and nothing is written, and may raise.
     `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
-    `rate` ("1/month") draws over the year from incidents that name no time.
+    `rate` ("1/month") draws over the year from incidents that name no time; `servers` ("smtp", "mastodon") are reached, or "off".
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
@@ -156,6 +148,7 @@ def begin(
     )
     parts, resolved = left_out(without), org.resolved
     by_role(resolved)  # names every tool that is none
+    refuse_unready(servers_of(resolved, **servers))
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
     routing_text, routes = routes_in(routing, resolved, say)
@@ -191,6 +184,7 @@ def begin(
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
         without=parts,
+        servers=dict(servers),
         segments=(Segment(backbone=answering.name, origin=answering.origin),),
     )
     folder = RunFolder.create(
@@ -243,6 +237,7 @@ def resume(
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         _refuse_exchanged(folder, answering)
+        refuse_unready(servers_of(folder.organization(), **folder.config.servers))
         folder = folder.with_config(**changes)
         if own_prices is not None:
             folder.keep_prices(own_prices)

@@ -17,6 +17,7 @@ from taskweave.cli import output
 from taskweave.cli.app import AsJson, BaseUrl, BudgetHours, BudgetTokens, BudgetUsd, Prompts, RunName, Until
 from taskweave.cli.estimating import ask_to_go_on, may_be_billed
 from taskweave.cli.progress import Watch, amount, dollars
+from taskweave.cli.reaching import tell
 from taskweave.cli.running import MaxFallback, concluded, finite, tags, told
 from taskweave.errors import Divergence
 
@@ -155,6 +156,7 @@ def fork(
         interrupts.name(partial(interrupts.found, [str(folder.path)]))
         if len(made) > 1:
             output.note(f"{folder.path} ({number} of {len(made)})")
+        tell(folder)
         with Watch(Inbox(folder.inbox)) as watch:
             outcome = driving.drive(folder, answering, observe=watch.see, told=told())
         summary, code = concluded(folder, outcome)

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 from taskweave.pool.tables import Row
 from taskweave.records import Json
+from taskweave.simulation.reaching import Reaching, Told
 from taskweave.tools.hand import Person
+from taskweave.tools.outside.leaving import Leaving, leaving
+from taskweave.tools.outside.servers import Servers
 from taskweave.tools.shelf import by_role, kits_of, world_of
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import Effect, World
@@ -26,11 +29,13 @@ if TYPE_CHECKING:
 class Tooling:
     """The tools of an organization's roles, and the world they act on."""
 
-    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]]) -> None:
+    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], servers: Servers | None = None) -> None:
         self.world, self._tools = world, tools
+        self._reaching = Reaching(servers or Servers())
+        self._leaving: list[Leaving] = []
 
     @classmethod
-    def begin(cls, org: Organization, population: Population, folder: Path) -> Tooling | None:
+    def begin(cls, org: Organization, population: Population, folder: Path, servers: Servers | None = None) -> Tooling | None:
         """That of a run, whose files go below `folder`; None where the organization's tools are off."""
         if not org.tools:
             return None
@@ -38,7 +43,7 @@ class Tooling:
             Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
             for agent in population.agents
         ]
-        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org))
+        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org), servers)
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
@@ -57,11 +62,16 @@ class Tooling:
                 if table == "results" and row["subtask"] is None
             ],
         )
+        self._leaving = leaving(self.world, landings, self._reaching.servers)
         return [
             (landing.effect.key, landing.effect.actor, conflict if landing.landed else f"nothing came of it: {conflict}")
             for landing in landings
             for conflict in landing.conflicts
         ]
+
+    async def deliver(self) -> list[Told]:
+        """Send what of the landed week is meant for the outside; says what came of each."""
+        return await self._reaching.deliver(self._leaving)
 
 
 def effect_of(row: Mapping[str, Json]) -> Effect:

@@ -51,6 +51,10 @@ def _query(draft: Draft, _: Inputs) -> Json:
     return {"statement": draft.pick(load().tables["tool_queries"])}
 
 
+def _analysis(draft: Draft, _: Inputs) -> Json:
+    return {"statement": draft.pick(load().tables["tool_analyses"])}
+
+
 def _sql_write(draft: Draft, inputs: Inputs) -> Json:
     tables = load().tables
     if not any("findings" in line for line in inputs["at_hand"]):
@@ -80,6 +84,7 @@ def _ticket(draft: Draft, _: Inputs) -> Json:
 
 _WRITERS: Mapping[str, Callable[[Draft, Inputs], Json]] = {
     "sql_query": _query,
+    "duckdb_query": _analysis,
     "sql_write": _sql_write,
     "document_write": _document,
     "sheet_write": _sheet,
