@@ -333,6 +333,9 @@ class Run:
     def goals(self) -> Table:
         return self.table("goals")
 
+    def entities(self) -> Table:
+        return self.table("entities")
+
     def calls(self) -> Table:
         return self.table("calls")
 
@@ -409,10 +412,9 @@ def simulate(
     backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `budget_usd`, `budget_tokens` and
     `budget_hours` what it may take at the most over all its sessions, `without` names parts of the loop to leave out (diagnose, align,
     reconcile, roll_up, retrieval), `look=False` asks nothing of an endpoint beforehand, `prices` is a file of your own prices,
-    `servers` names those that mail ("smtp") and posts ("mastodon") leave for.
-    `tracer_provider` is OpenTelemetry's, which gets the run's spans and is left as it is (None: one is made where OTEL_* variables ask for
-    it).  Works inside a running event loop.  After an interrupt the run that is returned can be resumed.
-    Raises BadInput for what cannot be used, before anything is written.
+    `servers` names those that mail ("smtp") and posts ("mastodon") leave for, `tracer_provider` is OpenTelemetry's, which gets the run's
+    spans and is left as it is (None: one where OTEL_* variables ask for it).  Works inside a running event loop; what an interrupt ends can
+    be resumed.  Raises BadInput for what cannot be used, before anything is written.
     """
     checked(tracer_provider=tracer_provider)
     loaded = org if isinstance(org, Organization) else Organization.load(org)

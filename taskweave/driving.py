@@ -24,6 +24,7 @@ from taskweave.errors import BackboneOut, BadInput, BudgetReached, DiskFull, Div
 from taskweave.experiments.fork import Fork, make, plan
 from taskweave.given import checked, left_out, prompt_folders
 from taskweave.org.calendar import WorkCalendar
+from taskweave.org.entities import drawn
 from taskweave.org.population import Population
 from taskweave.org.schema import load, parse
 from taskweave.prompts import PromptBook
@@ -145,8 +146,7 @@ def begin(
         budget_hours=budget_hours,
         rate=rate,
     )
-    parts = left_out(without)
-    resolved = org.resolved
+    parts, resolved = left_out(without), org.resolved
     by_role(resolved)  # names every tool that is none
     refuse_unready(servers_of(resolved, **servers))
     calendar = WorkCalendar(resolved.calendar)
@@ -157,8 +157,7 @@ def begin(
     payloads = given(incidents, resolved, population, calendar, rate=rate, seed=seed)
     place = out if out is not None else default_path(resolved.slug, seed)
     refuse_place(place)  # before anything is paid
-    own_prices = _price_file(prices)
-    listed = prices_in(prices)
+    own_prices, listed = _price_file(prices), prices_in(prices)
     refuse_unpriced(budget_usd, _named(backbone), members_of(answering), listed)
     if agree is not None and not replays(backbone):
         agree(answering, style)
@@ -194,6 +193,7 @@ def begin(
         organization_text=org.text,
         prompts_dirs=laid,
         population_json=population.to_json(),
+        entities_json=drawn(resolved, seed),
         injections=Injection.name([*payloads, *extra]),
         routing_text=routing_text,
         before=before,

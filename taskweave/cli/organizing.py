@@ -80,6 +80,7 @@ def validate(
         "tiers": max(role.tier for role in organization.roles.values()),
         "departments": len(organization.departments),
     }
+    counts |= {kind: one.count for kind, one in organization.entities.items()}
     if incidents:
         counts["incidents"] = happening
     output.answer({"valid": True, "name": organization.name, **counts, "reaches": reached, "problems": [], "warnings": warnings})

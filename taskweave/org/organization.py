@@ -130,9 +130,11 @@ class Workload(Value):
 
 
 class Kpi(Value):
-    """A reading of the environment: `drift` is a week; a finished planned hour of a goal moves it by `lowered_by`, `raised_by`.
+    """A reading of the environment: `drift` is a week; finished work moves it by `lowered_by`, `raised_by`.
 
-    It stays between `least` and `most`, where it has such.
+    These name what is finished: a goal (each planned hour of its tasks), `role:TITLE` (each planned hour of its subtasks) or `work:NAME`
+    (each case).  `season` is by how much each month, January first, lies above the level that all else moves.  It stays between `least`
+    and `most`, where it has such.
     """
 
     start: float
@@ -143,6 +145,7 @@ class Kpi(Value):
     most: float | None = None
     lowered_by: dict[str, float] = Field(default_factory=dict)
     raised_by: dict[str, float] = Field(default_factory=dict)
+    season: tuple[float, ...] | None = None
 
 
 class Escalation(Value):
@@ -179,6 +182,13 @@ class RecurringWork(Value):
     steps: dict[str, tuple[float, float]]
     escalate: Escalation | None
     rework: Rework | None
+
+
+class EntityKind(Value):
+    """What the organization has to do with, of one kind: `count` of them, of which the first are `named`, with what is given of each."""
+
+    count: int
+    named: dict[str, dict[str, str]] = Field(default_factory=dict)
 
 
 class MailServer(Value):
@@ -220,6 +230,7 @@ class Organization(Value):
     environment: dict[str, Kpi]
     tools: bool = False
     work: dict[str, RecurringWork] = Field(default_factory=dict)
+    entities: dict[str, EntityKind] = Field(default_factory=dict)
     mail: MailServer | None = None
     feed: FeedServer | None = None
     given: frozenset[str] = frozenset()

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from taskweave.org import recurring
+from taskweave.org import entity_keys, kpis, recurring
 from taskweave.org.delegation import Delegation
+from taskweave.org.entity_keys import SINGULAR
 from taskweave.org.organization import CrossLink, Organization
 from taskweave.org.population import Agent, Population
 from taskweave.records import Json
@@ -31,7 +32,8 @@ def tree(org: Organization, population: Population) -> str:
     links = [f"  {_link(delegation, population, org, link)}" for link in org.cross_links]
     servers = [*([f"  mail -> {org.mail.smtp}"] if org.mail else []), *([f"  feed -> {org.feed.mastodon}"] if org.feed else [])]
     off = "" if org.tools else " (never, while tools are off)"
-    lines += [*(["cross links:"] if links else []), *links]
+    counts = ", ".join(f"{one.count} {kind if one.count != 1 else SINGULAR[kind]}" for kind, one in org.entities.items())
+    lines += [*(["cross links:"] if links else []), *links, *([f"has to do with: {counts}"] if counts else [])]
     return "\n".join([*lines, *([f"servers that it reaches{off}:"] if servers else []), *servers])
 
 
@@ -107,6 +109,8 @@ class _Writer:
         values["cross_links"] = [f"{link.source} -> {link.target}" for link in self._org.cross_links]
         values["people"] = self._people()
         values["work"] = {name: recurring.written(one) for name, one in self._org.work.items()}
+        values["environment"] = {name: kpis.written(one) for name, one in self._org.environment.items()}
+        values["entities"] = {kind: entity_keys.written(one) for kind, one in self._org.entities.items()}
         for role in values["roles"].values():
             del role["title"]
         for key, value in values.items():

@@ -101,7 +101,7 @@ def _slots(inputs: Inputs, dice: Dice) -> dict[str, Json]:
         "day": (date.fromisoformat(today) + timedelta(days=2)).isoformat(),
         "hours": inputs["subtask"].get("hours", 4),
         "statement": _statement(inputs, task, goal, author),
-        "new_table": f"{re.sub('[^a-z0-9]+', '_', task.casefold())[:24].strip('_') or 'notes'}_{today.replace('-', '')}",
+        "new_table": f"{re.sub('[^a-z]+', '_', goal.casefold())[:32].strip('_') or 'notes'}_{today[5:].replace('-', '')}",
     }
     for one in inputs.get("organization", {}).get("departments", ())[:1]:
         slots["department"] = one["name"]
