@@ -26,7 +26,7 @@ from taskweave.tools.world import Called, Effect
 PROMPT = "execute_tool"
 MOST_CALLS = 2  # of one execution: a look, and what follows from it
 MOST_COLLEAGUES = 8
-FEW = 7  # tools among which a weak model chooses
+FEW = 6  # tools among which a weak model chooses
 NOT_USED = f"no tool was used, which {BY_CODE_SAID}"
 SHOWN = 60  # tokens of what a call said, where the deliverable is written
 KEPT = 4_000  # characters of what a call said

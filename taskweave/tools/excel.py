@@ -31,7 +31,10 @@ Area = Annotated[str, _Upper, StringConstraints(pattern=rf"^{_CELL}:{_CELL}$")]
 
 @tool(writes=True, needs=EXTRA)
 def sheet_write(hand: Hand, name: Line, columns: Columns, rows: Rows) -> Json:
-    """Write an Excel sheet with a head line and rows; a cell may hold =SUM(B2:B9), also AVERAGE, MIN, MAX and COUNT."""
+    """Write an Excel sheet with a head line and rows; a cell may hold a sum like =SUM(B2:B9).
+
+    Also AVERAGE, MIN, MAX and COUNT.
+    """
     book = package("openpyxl").Workbook()
     book.properties.creator, book.properties.created = hand.me.name, datetime.fromisoformat(hand.moment)
     fill(book.active, [columns, *rows], 1, len(columns))
@@ -40,7 +43,7 @@ def sheet_write(hand: Hand, name: Line, columns: Columns, rows: Rows) -> Json:
 
 @tool(writes=True, needs=EXTRA)
 def sheet_append(hand: Hand, name: Line, sheet: MaybeLine, rows: Rows) -> Json:
-    """Add rows below those of an Excel sheet; `sheet` is its name, or "" for the first."""
+    """Add rows to an Excel sheet; `sheet` is its name, or "" for the first."""
     called, book, page = page_of(hand, name, sheet)
     before = page.max_row
     fill(page, rows, before + 1, page.max_column)

@@ -53,7 +53,7 @@ def sheet_formula(hand: Hand, name: Line, sheet: MaybeLine, cell: Cell, formula:
 
 @tool(needs=EXTRA)
 def sheet_total(hand: Hand, name: Line, sheet: MaybeLine, area: Area, function: Function) -> Json:
-    """Compute the sum, average, min, max or count of the numbers in a range of an Excel sheet."""
+    """Compute the sum, average, min, max or count of a range of an Excel sheet."""
     called, _, page = page_of(hand, name, sheet)
     numbers = [float(cell.value) for row in cells(page, area) for cell in row if _is_number(cell.value)]
     return {"name": called, "area": area, "numbers": len(numbers), function: _computed(numbers, function)}

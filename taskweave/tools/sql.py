@@ -200,7 +200,10 @@ def sql_write(hand: Hand, statement: Sql) -> Json:
 
 @tool()
 def sql_tables(hand: Hand) -> Json:
-    """List the tables of the company database with their columns and numbers of rows; `own`: one may change it by SQL."""
+    """List the tables of the company database, with columns and numbers of rows.
+
+    `own`: one may change it by SQL.
+    """
     names = [n for (n,) in hand.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") if n.casefold() not in PRIVATE]
     told = []
     for name in names[:MOST_ROWS]:
