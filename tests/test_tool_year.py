@@ -1,4 +1,4 @@
-"""A quarter of company_a with tools, killed and resumed: every kind used, all that is left opens, threads hold, nothing is done twice."""
+"""Half a year of company_a with tools, killed and resumed: every kind used, all that is left opens, threads hold, nothing is done twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KILLS = 3
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("quarter")
+    place = tmp_path_factory.mktemp("half")
     text = (shipped("orgs") / "company_a.yaml").read_text(encoding="utf-8")
     (place / "company.yaml").write_text(f"{text}\ntools: on\n", encoding="utf-8")
     return place
@@ -41,11 +41,11 @@ def typed(*words: str | Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def whole(place: Path) -> Run:
-    subprocess.run(typed("run", place / "company.yaml", "--until", "quarter", "--out", place / "whole"), check=True, capture_output=True)
+    subprocess.run(typed("run", place / "company.yaml", "--until", "quarter:2", "--out", place / "whole"), check=True, capture_output=True)
     return Run.open(place / "whole")
 
 
-def test_a_quarter_uses_every_tool_kind_and_each_call_is_in_what_its_result_rests_on(whole: Run) -> None:
+def test_half_a_year_uses_every_tool_kind_and_each_call_is_in_what_its_result_rests_on(whole: Run) -> None:
     calls = rows(whole, "tool_calls")
     assert Counter(call["tool"].partition("_")[0] for call in calls).keys() == KINDS
     assert len({call["tool"] for call in calls}) > 20
@@ -81,7 +81,7 @@ def test_documents_open_and_mails_parse_without_defects_in_threads_that_hold(who
 
 def test_it_is_the_same_over_kills_and_every_call_is_made_once(whole: Run, place: Path) -> None:
     killed = place / "killed"
-    command = typed("run", place / "company.yaml", "--until", "quarter", "--out", killed)
+    command = typed("run", place / "company.yaml", "--until", "quarter:2", "--out", killed)
     for number in range(KILLS):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline, size = time.monotonic() + 120, -1
