@@ -35,7 +35,13 @@ class Environment:
     def __init__(self, org: Organization, seed: int) -> None:
         self._org, self._seed = org, seed
         self._values: dict[str, float] = {}
-        self._measured = {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}
+        self._starts: dict[str, float] = {}
+        self._measured = _measured(org)
+
+    def amend(self, org: Organization) -> None:
+        """The figures are this organization's from now on: those that vanish are read no more, new ones begin at their start."""
+        self._org, self._measured = org, _measured(org)
+        self._values = {name: self._values[name] for name in org.environment if name in self._values}
 
     def advance(self, week: int, worked: Mapping[str, float], pushed: Mapping[str, float] | None = None) -> None:
         """Move every key figure to its value in week `week` (1 is the first; each week is advanced to once, in order).
@@ -45,7 +51,7 @@ class Environment:
         """
         for name, kpi in self._org.environment.items():
             if name not in self._values:
-                self._values[name] = kpi.start
+                self._values[name] = self._starts[name] = kpi.start
             else:
                 push = (pushed or {}).get(name, 0.0)
                 disturbance = random.Random(f"{self._seed}:kpi:{name}:W{week}").gauss(0.0, 1.0) * kpi.noise
@@ -72,7 +78,12 @@ class Environment:
         """How far the goal's key figure has come from its start to its target, 0 to 1; None where nothing measures it."""
         if goal.kpi is None or goal.target is None or goal.kpi not in self._values:
             return None
-        start = self._org.environment[goal.kpi].start
+        start = self._starts[goal.kpi]
         if start == goal.target:
             return 1.0
         return round(min(1.0, max(0.0, (start - self._values[goal.kpi]) / (start - goal.target))), 4)
+
+
+def _measured(org: Organization) -> dict[str, tuple[str, float | None]]:
+    """Of each key figure the goal that it measures, the first by name of several, and the goal's target."""
+    return {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}

@@ -103,6 +103,10 @@ class Tasks:
         """The owner's unfinished tasks, oldest first."""
         return list(self._by_owner.get(owner, {}).values())
 
+    def open_tasks(self) -> list[OpenTask]:
+        """All unfinished tasks, oldest first."""
+        return list(self._by_id.values())
+
     def is_open(self, task_id: str) -> bool:
         """Whether the task is neither done nor dropped."""
         return task_id in self._by_id
@@ -238,8 +242,8 @@ class Tasks:
         return self._stage.calendars[agent].next_minute(self._stage.now) <= self._stage.now + day
 
     def _here(self, agent: str) -> bool:
-        """Whether the agent has not left for good."""
-        return self._stage.calendars[agent].gone is None
+        """Whether the agent has not left for good, and has time for tasks."""
+        return self._stage.calendars[agent].gone is None and self._stage.calendars[agent].quota > 0
 
     def _has_room(self, agent: str, minutes: int) -> bool:
         stage, calendar = self._stage, self._stage.calendars[agent]
@@ -302,7 +306,13 @@ class Tasks:
             back = stage.calendars[agent].next_minute(stage.now)
             if back >= week_end and any(other != agent and self._present(other) for other in subtask.step.scores):
                 self._hand_over(subtask)
-        elif not self._here(agent) and subtask.left and any(self._here(other) for other in subtask.step.scores):
+        elif (
+            cause == "moved"
+            and subtask.left
+            or not self._here(agent)
+            and subtask.left
+            and any(self._here(other) for other in subtask.step.scores)
+        ):
             self._hand_over(subtask)
 
     def _hand_over(self, subtask: OpenSubtask) -> None:
@@ -471,11 +481,11 @@ class Tasks:
         self._by_owner.setdefault(successor, {}).update(self._by_owner.pop(owner, {}))
         self._finished.setdefault(successor, []).extend(self._finished.pop(owner, []))
 
-    def let_go(self, agent: str, cause: str) -> None:
+    def let_go(self, agent: str, cause: str, kind: str = "departure") -> None:
         """The agent has left for good: its work is handed over, or dropped where nobody else may do it."""
         calendar = self._stage.calendars[agent]
         calendar.leave(self._stage.day)
-        self._stage.ledger.event("departure", actor=agent, subject=agent, object=cause)
+        self._stage.ledger.event(kind, actor=agent, subject=agent, object=cause)
         calendar.interrupt(sorted(calendar.jobs), "departed")
 
     def reorder(self, priorities: Mapping[str, Priority]) -> None:
