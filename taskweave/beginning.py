@@ -12,6 +12,7 @@ from taskweave.engine.budget import Budget
 from taskweave.given import checked, left_out, named, price_file, prompt_folders
 from taskweave.loading import Organization
 from taskweave.org.calendar import WorkCalendar
+from taskweave.org.entities import drawn
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
 from taskweave.records import StyleName
@@ -126,6 +127,7 @@ def begin(
         organization_text=org.text,
         prompts_dirs=laid,
         population_json=population.to_json(),
+        entities_json=drawn(resolved, seed),
         injections=Injection.name([*payloads, *extra]),
         routing_text=routing_text,
         before=before,

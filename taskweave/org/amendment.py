@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from taskweave.org.organization import Organization
 from taskweave.records import LEVELS, Json, Level
 
-if TYPE_CHECKING:
-    from pydantic.main import IncEx
-
 How = Literal["added", "gone", "changed"]
 _NAMED = ("goals", "departments", "people", "environment", "work")  # mappings whose entries are told as wholes
 _BY_PART = ("roles",)  # those whose entries are told by their parts
-_LEFT_OUT: IncEx = {"given": True, "roles": {"__all__": {"share": True}}}  # only reports read a role's `share`
 _PLACE = {"quarter": "a quarter", "month": "a month", "week": "a week"}
 
 
@@ -36,7 +32,8 @@ class Difference:
 
 def differences(before: Organization, after: Organization) -> list[Difference]:
     """What differs, in the order of the file's keys; nothing where only what reports read, or an order, does."""
-    old, new = (org.model_dump(mode="json", exclude=_LEFT_OUT) for org in (before, after))
+    # Only reports read a role's `share`.
+    old, new = (org.model_dump(mode="json", exclude={"given": True, "roles": {"__all__": {"share"}}}) for org in (before, after))
     return [one for key in old for one in _of(key, old[key], new[key])]
 
 
@@ -78,6 +75,7 @@ def refused(before: Organization, after: Organization, begins: Mapping[Level, in
         ("name", before.name, after.name),
         *((f"calendar.{name}", getattr(before.calendar, name), getattr(after.calendar, name)) for name in ("start", "hours", "holidays")),
         ("tools", before.tools, after.tools),
+        ("entities", before.entities, after.entities),
     ):
         if old != new:
             said.append(
@@ -97,6 +95,8 @@ def refused(before: Organization, after: Organization, begins: Mapping[Level, in
 
 
 def _said(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(value) or "none"
     if isinstance(value, bool):
         return "on" if value else "off"
     return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else repr(value) if isinstance(value, str) else str(value)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from taskweave.org import recurring
+from taskweave.org import entity_keys, kpis, recurring
 from taskweave.org.delegation import Delegation
 from taskweave.org.organization import CrossLink, Organization
 from taskweave.org.population import Agent, Population
@@ -104,6 +104,8 @@ class _Writer:
         values["cross_links"] = [f"{link.source} -> {link.target}" for link in self._org.cross_links]
         values["people"] = self._people()
         values["work"] = {name: recurring.written(one) for name, one in self._org.work.items()}
+        values["environment"] = {name: kpis.written(one) for name, one in self._org.environment.items()}
+        values["entities"] = {kind: entity_keys.written(one) for kind, one in self._org.entities.items()}
         for role in values["roles"].values():
             del role["title"]
         for key, value in values.items():

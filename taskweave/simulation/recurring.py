@@ -14,6 +14,7 @@ from typing import Any
 from simpy.events import Event
 
 from taskweave.org.calendar import Week
+from taskweave.org.kpis import WORK
 from taskweave.org.organization import RecurringWork, slug
 from taskweave.org.recurring import WORKING_DAYS, case_hours, expected_hours, middle, openings
 from taskweave.simulation.environment import Reading
@@ -53,6 +54,7 @@ class Recurring:
         self._load: Mapping[str, float] = {}
         self._number = 0
         self._counts: dict[str, list[int]] = {}
+        self._completed: Counter[str] = Counter()
 
     # ------------------------------------------------------------ a week
     def open_week(self, week: Week) -> None:
@@ -153,6 +155,7 @@ class Recurring:
         else:
             del self._cases[case.id]
             self._counts[case.name][1] += 1
+            self._completed[WORK + case.name] += 1
             ledger.event("complete", subject=case.id, object=case.name, case=case.id)
 
     def _drawn(self, purpose: str, site: str, share: float) -> bool:
@@ -212,6 +215,11 @@ class Recurring:
                 worked = self._stage.calendars[agent].in_hand(step.id, self._stage.now)
                 found[agent] = found.get(agent, 0.0) + (step.left - worked) / 60
         return found
+
+    def take_completed(self) -> Mapping[str, float]:
+        """How many cases were completed since this was last asked, by work:NAME."""
+        completed, self._completed = self._completed, Counter()
+        return completed
 
     def readings(self) -> tuple[Reading, ...]:
         """How many cases of each kind are open, as planners read it."""
