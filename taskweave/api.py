@@ -98,6 +98,7 @@ class Run(ReadRun):
         drop: Sequence[str] = (),
         redraw: int | None = None,
         prompts: str | Path | Sequence[str | Path] = (),
+        org: Organization | str | Path | None = None,
         backbone: str | Backbone | None = None,
         base_url: str | None = None,
         until: str | None = None,
@@ -113,7 +114,8 @@ class Run(ReadRun):
     ) -> Run:
         """What this run would have been with something changed from week `at` (week:14) on: a run of its own, simulated at once.
 
-        `incidents` are added and those of the ids `drop` left out; `prompts` lie over the run's; `backbone` answers from that week on.
+        `incidents` are added and those of the ids `drop` left out; `prompts` lie over the run's; the organization is `org`, and `backbone`
+        answers, from that week on.
         `redraw`, 1 or more, asks everything anew, under other draws for each number: controls, beside which the effect of a change can be
         seen.  What did not change is taken from this run, which may be live and is never changed.  Other arguments as in `simulate`, this
         run's where None.
@@ -126,6 +128,7 @@ class Run(ReadRun):
             drop=drop,
             redraws=() if redraw is None else (redraw,),
             prompts=several("prompts", prompts),
+            org=org,
             backbone=backbone,
             base_url=base_url,
             look=look,

@@ -66,6 +66,15 @@ def fork(
         ),
     ] = None,
     prompts: Prompts = None,
+    org: Annotated[
+        str | None,
+        typer.Option(
+            "--org",
+            metavar="ORG",
+            help="The organization from that week on: who joins, leaves or changes roles, goals, links, work, e.g. --org reorganized.yaml.",
+            show_default=False,
+        ),
+    ] = None,
     backbone: Annotated[
         str | None,
         typer.Option(
@@ -116,6 +125,7 @@ def fork(
         drop=drop or [],
         redraws=range(1, redraw + 1) if redraw is not None else (),
         prompts=[prompts] if prompts is not None else [],
+        org=org,
         backbone=backbone,
         base_url=base_url,
         look=look,

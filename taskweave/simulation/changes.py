@@ -71,7 +71,8 @@ class Changes:
         goals = {name: goal.due_on(self._due[name]) for name, goal in setting.org.goals.items() if name in self._due}
         org = setting.org.with_goals(goals) if goals else setting.org
         hired = [agent for agent in self._hired if agent.role in org.roles]
-        population = setting.population
+        lost = tuple(agent for agent in self._hired if agent.role not in org.roles)
+        population = Population(setting.population.agents, setting.population.former + lost) if lost else setting.population
         for agent in hired:
             role, heads = org.roles[agent.role], [one.id for one in population.agents if one.role == org.roles[agent.role].reports_to]
             population = population.joined_by([agent.placed(role, agent.head if agent.head in heads else population.head_for(role))])

@@ -461,19 +461,19 @@ class Tasks:
         self._stage.ledger.event("absent", actor=agent, subject=agent)
         calendar.interrupt(sorted(calendar.jobs), "absent")
 
-    def inherit(self, owner: str, successor: str) -> None:
-        """What was planned by an owner who leaves is another's from now on."""
+    def inherit(self, owner: str, successor: str, *, all: bool = True) -> None:
+        """What was planned by an owner who leaves is another's from now on: `all` of it, or what is not done yet."""
         for task in self.of(owner):
             task.owner = successor
-            self._changed.update({subtask.id: subtask for subtask in task.subtasks})
+            self._changed.update({one.id: one for one in task.subtasks if all or one.status not in ("done", "dropped")})
         self._by_owner.setdefault(successor, {}).update(self._by_owner.pop(owner, {}))
         self._finished.setdefault(successor, []).extend(self._finished.pop(owner, []))
 
-    def let_go(self, agent: str, cause: str, kind: str = "departure") -> None:
+    def let_go(self, agent: str, cause: str) -> None:
         """The agent has left for good: its work is handed over, or dropped where nobody else may do it."""
         calendar = self._stage.calendars[agent]
         calendar.leave(self._stage.day)
-        self._stage.ledger.event(kind, actor=agent, subject=agent, object=cause)
+        self._stage.ledger.event("departure", actor=agent, subject=agent, object=cause)
         calendar.interrupt(sorted(calendar.jobs), "departed")
 
     def reorder(self, priorities: Mapping[str, Priority]) -> None:
