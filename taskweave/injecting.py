@@ -21,8 +21,8 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[s
     Raises IncidentInvalid for the file, RunRefused for a run that is over and for a time that has passed.
     """
     calendar, now = WorkCalendar(folder.organization().calendar), status(folder)
-    tick = now.tick + 1 if at is None else calendar.tick_of(at)
-    week = calendar.week_of_day(min(tick, len(calendar.days) - 1)).number
+    meant = now.tick + 1 if at is None else calendar.tick_of(at)
+    week = calendar.week_of_day(min(meant, len(calendar.days) - 1)).number
     tenure = next(one for one in reversed(folder.tenures()) if one.week <= week)
     payloads = load_incidents(file, tenure.organization, tenure.population, calendar)
     if now.week >= len(calendar.weeks):
