@@ -112,9 +112,10 @@ class Population:
         return Population((*self.agents, *agents), self.former)
 
     def following(self, earlier: Population) -> Population:
-        """The same after another one: whoever of that works here no more is a former agent."""
-        gone = [agent for agent in (*earlier.former, *earlier.agents) if agent.id not in {one.id for one in self.agents}]
-        return Population(self.agents, tuple(gone))
+        """The same after another one: whoever of that works here no more is a former agent, too."""
+        known = {agent.id for agent in (*self.agents, *self.former)}
+        gone = [agent for agent in (*earlier.former, *earlier.agents) if agent.id not in known]
+        return Population(self.agents, (*gone, *self.former))
 
     def led_by(self, successors: Mapping[str, str]) -> Population:
         """The same, where whoever reported to one of these reports to its successor."""
@@ -165,14 +166,17 @@ class Population:
         return tuple(agent for agent in self.agents if agent.tier == number)
 
     def to_json(self) -> str:
-        """The population as text, one agent a line; `from_json` reads it back unchanged."""
-        rows = (json.dumps(asdict(agent), ensure_ascii=False, sort_keys=True, default=date.isoformat) for agent in self.agents)
+        """The population as text, one agent a line, former ones with a mark; `from_json` reads it back unchanged."""
+        everybody = [*(asdict(agent) for agent in self.agents), *(asdict(agent) | {"former": True} for agent in self.former)]
+        rows = (json.dumps(row, ensure_ascii=False, sort_keys=True, default=date.isoformat) for row in everybody)
         return "[\n" + ",\n".join(rows) + "\n]\n"
 
     @classmethod
     def from_json(cls, text: str) -> Population:
         """Read what `to_json` wrote."""
-        return cls(tuple(agent_of(row) for row in json.loads(text)))
+        rows = [(row.pop("former", False), row) for row in json.loads(text)]
+        agents, former = (tuple(agent_of(row) for gone, row in rows if gone is wanted) for wanted in (False, True))
+        return cls(agents, former)
 
 
 def agent_row(agent: Agent) -> dict[str, Json]:
