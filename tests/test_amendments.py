@@ -362,3 +362,25 @@ def test_whatever_is_amended_earlier_weeks_stay_and_work_goes_where_it_may(
         assert {agent.id for agent in fork.folder.population().agents} <= {
             one.id for one in (*tenure.population.agents, *tenure.population.former)
         }
+
+
+def test_who_joins_uses_the_tools_of_the_role_and_is_known_by_them(tmp_path: Path) -> None:
+    shop = SHOP.replace("Seller: {", "Seller: {tools: [chat, wiki], ") + "tools: on\n"
+    base = simulated(tmp_path / "base", shop, until=UNTIL)
+    fork = base.fork(
+        at="week:3", out=tmp_path / "fork", org=tw.Organization(shop.replace("count: 2, hours: 3-5}", "count: 3, hours: 3-5}"))
+    )
+    check(base, fork)
+    assert [event["subject"] for event in events(fork, "join")] == ["seller-3"]
+    assert "seller-3" in {row["outcome"]["by"] for row in rows(fork, "tool_calls")}
+
+
+def test_the_closing_table_asks_each_organization_for_its_own_weeks(parent: Run, tmp_path: Path) -> None:
+    from taskweave.report.closing import closing
+
+    fork = amended(parent, tmp_path / "fork", roles={"Mender": {"reports_to": "Repair Head", "hours": "3-5"}})
+    first, *later = fork.folder.tenures()
+    with fork.pool() as pool:
+        found = {one.role: one for one in closing(pool, first.organization, first.population, later=later).roles}
+    assert found["Mender"].demand > 0
+    assert found["Mender"].demand < found["Joiner"].demand / 3
