@@ -20,6 +20,7 @@ from taskweave.runs import Injection, RunConfig, RunFolder, Segment, default_pat
 from taskweave.runs.budgets import costs, prices_in, refuse_unpriced
 from taskweave.runs.folder import refuse_place
 from taskweave.simulation.incidents.rate import given
+from taskweave.tools.outside.servers import refuse_unready, servers_of
 from taskweave.tools.shelf import by_role
 
 if TYPE_CHECKING:
@@ -55,13 +56,14 @@ def begin(
     prices: Path | None = None,
     agree: Callable[[Backbone, StyleName | None], None] | None = None,
     rate: str | None = None,
+    servers: Mapping[str, str] = {},
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
     `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
     and nothing is written, and may raise.
     `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
-    `rate` ("1/month") draws over the year from incidents that name no time.
+    `rate` ("1/month") draws over the year from incidents that name no time; `servers` ("smtp", "mastodon") are reached, or "off".
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
     which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
     """
@@ -83,6 +85,7 @@ def begin(
     parts = left_out(without)
     resolved = org.resolved
     by_role(resolved)  # names every tool that is none
+    refuse_unready(servers_of(resolved, **servers))
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
     routing_text, routes = routes_in(routing, resolved, say)
@@ -119,6 +122,7 @@ def begin(
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
         without=parts,
+        servers=dict(servers),
         segments=(Segment(backbone=answering.name, origin=answering.origin),),
     )
     folder = RunFolder.create(

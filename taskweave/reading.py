@@ -210,6 +210,9 @@ class ReadRun:
     def goals(self) -> Table:
         return self.table("goals")
 
+    def entities(self) -> Table:
+        return self.table("entities")
+
     def calls(self) -> Table:
         return self.table("calls")
 

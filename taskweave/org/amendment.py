@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from taskweave.org.organization import Organization
 from taskweave.records import LEVELS, Json, Level
 
@@ -76,6 +78,8 @@ def refused(before: Organization, after: Organization, begins: Mapping[Level, in
         *((f"calendar.{name}", getattr(before.calendar, name), getattr(after.calendar, name)) for name in ("start", "hours", "holidays")),
         ("tools", before.tools, after.tools),
         ("entities", before.entities, after.entities),
+        ("mail", before.mail, after.mail),
+        ("feed", before.feed, after.feed),
     ):
         if old != new:
             said.append(
@@ -95,6 +99,8 @@ def refused(before: Organization, after: Organization, begins: Mapping[Level, in
 
 
 def _said(value: object) -> str:
+    if isinstance(value, BaseModel):
+        return "given otherwise"  # a URL may hold what is nobody's business
     if isinstance(value, Mapping):
         return ", ".join(value) or "none"
     if isinstance(value, bool):

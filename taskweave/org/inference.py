@@ -16,7 +16,9 @@ from taskweave.org.organization import (
     CalendarSpec,
     CrossLink,
     Department,
+    FeedServer,
     Goal,
+    MailServer,
     Organization,
     Person,
     Role,
@@ -54,6 +56,8 @@ def resolve(raw: Raw, reading: Reading) -> Organization:
         tools=raw.get("tools", False),
         work={name: recurring.resolve(one) for name, one in raw.get("work", {}).items()},
         entities={kind: entity_keys.resolve(one) for kind, one in raw.get("entities", {}).items()},
+        mail=MailServer(**raw["mail"]) if raw.get("mail") else None,
+        feed=FeedServer(**raw["feed"]) if raw.get("feed") else None,
         given=_given(raw, reading),
     )
 

@@ -191,6 +191,23 @@ class EntityKind(Value):
     named: dict[str, dict[str, str]] = Field(default_factory=dict)
 
 
+class MailServer(Value):
+    """Where mail to addresses outside goes: `smtp` is a URL, `from_domain` that of senders there.
+
+    `to` are the domains that it may go to, none for all.
+    """
+
+    smtp: str
+    from_domain: str | None = None
+    to: tuple[str, ...] = ()
+
+
+class FeedServer(Value):
+    """Where posts go: the URL of a server with Mastodon's API."""
+
+    mastodon: str
+
+
 class Organization(Value):
     """𝔹: roles, reporting lines, goals and environment, resolved.
 
@@ -214,6 +231,8 @@ class Organization(Value):
     tools: bool = False
     work: dict[str, RecurringWork] = Field(default_factory=dict)
     entities: dict[str, EntityKind] = Field(default_factory=dict)
+    mail: MailServer | None = None
+    feed: FeedServer | None = None
     given: frozenset[str] = frozenset()
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweave.errors import OrganizationInvalid
-from taskweave.org import entity_keys, form, kpis, recurring
+from taskweave.org import entity_keys, form, kpis, recurring, servers
 from taskweave.org.form import Field, Kind, Reading
 from taskweave.org.inference import resolve
 from taskweave.org.organization import Organization
@@ -146,6 +146,8 @@ FILE: Kind = form.record(
         "tools": Field(form.SWITCH, "on: agents use the tools that their roles name; off by default"),
         "work": Field(recurring.WORK, "streams and cycles of recurring work, by name"),
         "entities": Field(entity_keys.ENTITIES, "whom and what it has to do with: customers, suppliers, products, systems"),
+        "mail": Field(servers.MAIL, "the mail server that what is addressed outside goes to; by default it stays here"),
+        "feed": Field(servers.FEED, "the social server that posts go to; by default they stay here"),
     }
 )
 

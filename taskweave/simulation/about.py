@@ -6,6 +6,7 @@ code's: keyed by kind and site, so that one more kind moves no choice in another
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,10 +56,13 @@ class About:
         return tuple(found)
 
     def _weight(self, owner: str, entity: str, place: int, week: int) -> float:
-        """The first of a kind are the larger ones, with whom there is more to do."""
         since = week - self._last.get((owner, entity), week - OPEN - 1)
-        large = (place + 1) ** -0.4
-        return large * (0.3 if since == 0 else 1 + STICKS * max(0, OPEN + 1 - since) / OPEN)
+        return large(place) * (0.3 if since == 0 else 1 + STICKS * max(0, OPEN + 1 - since) / OPEN)
+
+
+def large(place: int) -> float:
+    """The weight of one by its place among its kind: the first are the larger ones, with whom there is more to do."""
+    return math.pow(place + 1, -0.4)
 
 
 def fit_of(kind: str, org: Organization, title: str, roles: Sequence[str]) -> float:

@@ -290,12 +290,14 @@ def execute(
     upstream: Sequence[tuple[str, str]],
     readings: Sequence[Reading],
     searching: bool,
+    moments: Sequence[str] = (),
     about: Sequence[Entity] = (),
 ) -> Work:
     """r = ℰ_exec(η̂, Γ, a), Eq. 7.
 
     Needs: breakdown, plans (year, quarter, month, week: those there are), upstream (deliverables).  `upstream` names the same results
-    by id and task; `about` is what the task is about, of which some facts stand among the evidence.
+    by id and task; `moments` are those at which a tool may be used, `about` is what the task is about, of which some facts stand among
+    the evidence.
     """
     room = setting.budget("execute", "evidence")
     offer = offered(setting.seed, result, about, date, room)
@@ -334,7 +336,7 @@ def execute(
         used = ToolUse()
         if setting.uses_tools(agent, step.need):
             effects = [effect for d in needs["upstream"] for effect in d.used.effects]
-            used = await use(setting, ctx, agent=agent, result=result, inputs=inputs, upstream=effects)
+            used = await use(setting, ctx, agent=agent, result=result, inputs=inputs, upstream=effects, moments=moments)
             inputs["evidence"] = offer.beside([*context.evidence, *used.evidence], room)
             uses += [Use(used=row["id"], kind="tool", how="explicit") for row in used.rows]
         uses += [Use(used=entity, kind="environment", how="explicit") for entity in offer.entities]

@@ -14,6 +14,7 @@ from taskweave.records import StyleName
 from taskweave.simulation.setting import Setting, Style
 from taskweave.simulation.tally import Tally
 from taskweave.simulation.tooling import Tooling
+from taskweave.tools.outside.servers import servers_of
 
 if TYPE_CHECKING:
     from taskweave.runs import RunFolder
@@ -23,7 +24,9 @@ def settings(folder: RunFolder) -> list[Setting]:
     """One a segment, in order."""
     config = folder.config
     first, *later = folder.tenures()
-    tooling = Tooling.begin(first.organization, first.population, folder.path / "artifacts")
+    tooling = Tooling.begin(
+        first.organization, first.population, folder.path / "artifacts", servers_of(first.organization, **config.servers)
+    )
     common = Setting(
         org=first.organization,
         population=first.population,

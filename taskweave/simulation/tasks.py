@@ -23,6 +23,7 @@ from taskweave.simulation.capacity import Slot, minutes_spent
 from taskweave.simulation.dependencies import heights
 from taskweave.simulation.execution import Breakdown
 from taskweave.simulation.matching import choose
+from taskweave.simulation.moments import moments
 from taskweave.simulation.open_work import URGENT, OpenSubtask, OpenTask, Status
 from taskweave.simulation.result_rows import result_rows
 from taskweave.simulation.stage import Stage
@@ -287,6 +288,7 @@ class Tasks:
             upstream=upstream,
             readings=stage.environment.readings(),
             searching=searching,
+            moments=moments(stage, calendar, subtask.left, subtask.id),
             about=task.about,
         )
         work_calendar = stage.setting.calendar

@@ -6,12 +6,17 @@ one is in `tool_use.py`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from taskweave.errors import ToolRefused
 from taskweave.pool.tables import Row
-from taskweave.records import Json
+from taskweave.records import Json, canonical
+from taskweave.simulation.reaching import Reaching, Told
 from taskweave.tools.hand import Person
+from taskweave.tools.outside.leaving import Leaving, leaving
+from taskweave.tools.outside.servers import Servers
 from taskweave.tools.shelf import by_role, kits_of, world_of
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import Effect, World
@@ -26,17 +31,19 @@ if TYPE_CHECKING:
 class Tooling:
     """The tools of an organization's roles, and the world they act on."""
 
-    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]]) -> None:
+    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], servers: Servers | None = None) -> None:
         self.world, self._tools = world, tools
+        self._reaching = Reaching(servers or Servers())
+        self._leaving: list[Leaving] = []
         self._coming: dict[int, list[Person]] = {}
 
     @classmethod
-    def begin(cls, org: Organization, population: Population, folder: Path) -> Tooling | None:
+    def begin(cls, org: Organization, population: Population, folder: Path, servers: Servers | None = None) -> Tooling | None:
         """That of a run, whose files go below `folder`; None where the organization's tools are off."""
         if not org.tools:
             return None
         people = _people(population)
-        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org))
+        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org), servers)
 
     def amended(self, org: Organization, population: Population, week: int) -> Tooling:
         """The tools of the same world as another organization gives them from a week on; whoever joins is known from then on."""
@@ -60,12 +67,26 @@ class Tooling:
                 if table == "results" and row["subtask"] is None
             ],
         )
+        self._leaving = leaving(self.world, landings, self._reaching.servers)
         self.world.meet(self._coming.get(week + 1, ()))
         return [
             (landing.effect.key, landing.effect.actor, conflict if landing.landed else f"nothing came of it: {conflict}")
             for landing in landings
             for conflict in landing.conflicts
         ]
+
+    async def deliver(self) -> list[Told]:
+        """Send what of the landed week is meant for the outside; says what came of each."""
+        return await self._reaching.deliver(self._leaving)
+
+
+def checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """The arguments of a call as JSON values, as a journal gives them back; raises ValueError for what the tool does not take."""
+    try:
+        value: dict[str, Json] = json.loads(canonical(tool.checked(arguments)))
+        return value
+    except ToolRefused as refused:
+        raise ValueError(str(refused)) from None
 
 
 def effect_of(row: Mapping[str, Json]) -> Effect:

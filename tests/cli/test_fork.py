@@ -150,12 +150,12 @@ def test_another_organization_is_named_wherever_the_fork_is_shown(finished: Path
     assert [(one["from"], one["file"]) for one in held] == [(1, "org.yaml"), (2, "org-week2.yaml")]
     assert "calm" not in type_in("show", "new", "--resolved").stdout
     assert "calm" in type_in("show", "new", "--resolved", "--at", "week:2").stdout
-    refused(type_in("show", "company_a", "--at", "week:2"), "is no run")
-    refused(type_in("show", "new", "--at", "soon"), "soon")
+    assert "is no run" in refused("show", "company_a", "--at", "week:2")
+    assert "soon" in refused("show", "new", "--at", "soon")
 
 
 def test_a_file_that_cannot_amend_the_run_is_refused_and_nothing_is_made(finished: Path) -> None:
     Path("other.yaml").write_text("name: Another\nroles: {Boss: {}}\n", encoding="utf-8")
-    refused(type_in("fork", finished, "--at", "week:2", "--org", "other.yaml", "--out", "runs/other"), "name: is 'Another'")
-    refused(type_in("fork", finished, "--at", "week:2", "--org", "nowhere.yaml", "--out", "runs/other"), "nowhere.yaml")
+    assert "name: is 'Another'" in refused("fork", finished, "--at", "week:2", "--org", "other.yaml", "--out", "runs/other")
+    assert "nowhere.yaml" in refused("fork", finished, "--at", "week:2", "--org", "nowhere.yaml", "--out", "runs/other")
     assert not Path("runs/other").exists()
