@@ -190,6 +190,9 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
         prompts = ", with other prompts from there on" if parent.prompts else ""
         nothing = "; nothing else was changed, so that what differs is what chance makes" if parent.is_control else ""
         yield f"a fork of {parent.run} at week {parent.week}{prompts}{redrawn}{nothing}"
+    for run in (base, other):
+        if held := [segment for segment in _amended(run) if segment not in _amended(other if run is base else base)]:
+            yield f"organization of {run.name}: {', '.join(f'{file} from week {week} on' for week, file in held)}"
     for mine, theirs, words in ((other, base, f"only in {other.name}"), (base, other, f"only in {base.name}")):
         for id_, row in mine.incidents.items():
             if id_ not in theirs.incidents:
@@ -216,6 +219,12 @@ def _differing(a: RunRows, b: RunRows) -> list[str]:
             if file != name and b.inputs.get(f"{theirs}/{file}", digest) != digest:
                 found[f"{theirs}/{file}"] = None
     return list(found)
+
+
+def _amended(run: RunRows) -> list[tuple[int, str]]:
+    """From which weeks on the run's organization is which file, beside the one that it began with."""
+    pairs = zip(run.config.segments, run.config.segments[1:], strict=False)
+    return [(later.week, later.org) for earlier, later in pairs if later.org != earlier.org]
 
 
 def _backbones(run: RunRows) -> str:

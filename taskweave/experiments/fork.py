@@ -13,7 +13,10 @@ from typing import Any
 
 from taskweave.engine.journal import Journal
 from taskweave.errors import BadInput, Divergence, RunRefused
+from taskweave.experiments.amending import amendment
 from taskweave.org.calendar import WorkCalendar
+from taskweave.org.organization import Organization
+from taskweave.org.population import Population
 from taskweave.records import Json
 from taskweave.runs import RunFolder
 from taskweave.runs.folder import RUNS, refuse_place
@@ -44,9 +47,12 @@ def plan(
     prompts: Sequence[Path] = (),
     answering: Answering | None = None,
     until: str | None = None,
+    organization: tuple[str | bytes, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> list[Fork]:
     """What is to be made of it: one fork, or one for each of `redraws`, whose numbers (from 1 on) stand for draws of their own.
 
+    `organization` is a file's content and how messages name it; `say` hears what it changes.
     `at` is week:14, quarter:2 or a date, which means the week that holds it; incidents without a time of their own happen on that week's
     first working day.  Raises BadInput for what cannot be used, IncidentInvalid for a file, RunRefused for a place that is taken,
     Divergence where the parent's inputs were edited since it was made.
@@ -58,8 +64,7 @@ def plan(
             f"{parent.path}: changed since the run was made: {', '.join(names[:6])}. A fork would not begin as its parent did. "
             "Put back what it was made with"
         )
-    org, population = parent.organization(), parent.population()
-    calendar = WorkCalendar(org.calendar)
+    calendar = WorkCalendar(parent.organization().calendar)
     week = calendar.week_of_day(calendar.tick_of(at)).number
     tick = calendar.weeks[week - 1].first_day
     horizon = until or parent.config.until
@@ -68,9 +73,19 @@ def plan(
             f"--at {at}: that is week {week}, and the horizon of {parent.path} is {horizon} (week {calendar.boundary(horizon)}). "
             "Name a later one with --until, for example --until year"
         )
+    amended = amendment(parent, *organization, week, say) if organization is not None else None
+    org, population = (amended.organization, amended.population) if amended is not None else _holding(parent, week)
     payloads = [payload for file in incidents for payload in load_incidents(file, org, population, calendar)]
     meant = [_meant(payload, week=week, tick=tick, calendar=calendar) for payload in payloads]
-    change = Change(week=week, tick=tick, incidents=meant, drop=tuple(dict.fromkeys(drop)), prompts=prompts, answering=answering)
+    change = Change(
+        week=week,
+        tick=tick,
+        incidents=meant,
+        drop=tuple(dict.fromkeys(drop)),
+        prompts=prompts,
+        answering=answering,
+        organization=None if amended is None else amended.kept,
+    )
     if not redraws:
         return [Fork(path=_place(parent, out, week), change=change)]
     last = max(one.draw for one in parent.config.segments)
@@ -78,6 +93,12 @@ def plan(
         Fork(path=_place(parent, out, week, number, one_of_many=len(redraws) > 1), change=replace(change, draw=last + number))
         for number in redraws
     ]
+
+
+def _holding(parent: RunFolder, week: int) -> tuple[Organization, Population]:
+    """The organization of a week, and its people."""
+    tenure = next(one for one in reversed(parent.tenures()) if one.week <= week)
+    return tenure.organization, tenure.population
 
 
 def make(parent: RunFolder, fork: Fork, *, before: Callable[[Journal], None] | None = None, **told: Any) -> RunFolder:

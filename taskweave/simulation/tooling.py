@@ -35,17 +35,20 @@ class Tooling:
         self.world, self._tools = world, tools
         self._reaching = Reaching(servers or Servers())
         self._leaving: list[Leaving] = []
+        self._coming: dict[int, list[Person]] = {}
 
     @classmethod
     def begin(cls, org: Organization, population: Population, folder: Path, servers: Servers | None = None) -> Tooling | None:
         """That of a run, whose files go below `folder`; None where the organization's tools are off."""
         if not org.tools:
             return None
-        people = [
-            Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
-            for agent in population.agents
-        ]
+        people = _people(population)
         return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org), servers)
+
+    def amended(self, org: Organization, population: Population, week: int) -> Tooling:
+        """The tools of the same world as another organization gives them from a week on; whoever joins is known from then on."""
+        self._coming[week] = _people(population)
+        return Tooling(self.world, by_role(org))
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
@@ -65,6 +68,7 @@ class Tooling:
             ],
         )
         self._leaving = leaving(self.world, landings, self._reaching.servers)
+        self.world.meet(self._coming.get(week + 1, ()))
         return [
             (landing.effect.key, landing.effect.actor, conflict if landing.landed else f"nothing came of it: {conflict}")
             for landing in landings
@@ -91,3 +95,10 @@ def effect_of(row: Mapping[str, Json]) -> Effect:
     return Effect(
         key=row["id"], tool=row["tool"], arguments=row["arguments"], actor=outcome["by"], moment=outcome["at"], seen=outcome["seen"]
     )
+
+
+def _people(population: Population) -> list[Person]:
+    return [
+        Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
+        for agent in population.agents
+    ]

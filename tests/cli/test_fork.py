@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from taskweave import driving
 from taskweave.api import Run
@@ -135,3 +136,26 @@ def test_an_interrupt_before_the_fork_is_made_names_no_run_to_resume(finished: P
     assert done.exit_code == 130
     assert "interrupted" in done.stderr
     assert "resume" not in done.stderr
+
+
+def test_another_organization_is_named_wherever_the_fork_is_shown(finished: Path) -> None:
+    told = yaml.safe_load((finished / "org.yaml").read_text(encoding="utf-8").replace("start: 2", "start: !!str 2"))
+    told["goals"] = {**told.get("goals", {}), "calm": {"text": "No release after Thursday"}}
+    Path("new.yaml").write_text(yaml.safe_dump(told, sort_keys=False), encoding="utf-8")
+    done = type_in("fork", finished, "--at", "week:2", "--org", "new.yaml", "--out", "runs/new")
+    assert done.exit_code == 0, done.output
+    assert "from week 2 on (another organization)" in type_in("status", "new").stdout
+    assert "organization of new: org-week2.yaml from week 2 on" in " ".join(type_in("diff", finished, "new").stdout.split())
+    held = json.loads(type_in("show", "new", "--json").stdout)["organizations"]
+    assert [(one["from"], one["file"]) for one in held] == [(1, "org.yaml"), (2, "org-week2.yaml")]
+    assert "calm" not in type_in("show", "new", "--resolved").stdout
+    assert "calm" in type_in("show", "new", "--resolved", "--at", "week:2").stdout
+    assert "is no run" in refused("show", "company_a", "--at", "week:2")
+    assert "soon" in refused("show", "new", "--at", "soon")
+
+
+def test_a_file_that_cannot_amend_the_run_is_refused_and_nothing_is_made(finished: Path) -> None:
+    Path("other.yaml").write_text("name: Another\nroles: {Boss: {}}\n", encoding="utf-8")
+    assert "name: is 'Another'" in refused("fork", finished, "--at", "week:2", "--org", "other.yaml", "--out", "runs/other")
+    assert "nowhere.yaml" in refused("fork", finished, "--at", "week:2", "--org", "nowhere.yaml", "--out", "runs/other")
+    assert not Path("runs/other").exists()
