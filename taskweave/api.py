@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -27,6 +28,7 @@ from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, table_named
 from taskweave.pool.trace import BREADTH, DEPTH
 from taskweave.records import StyleName
+from taskweave.report.case_trace import Recurring, look
 from taskweave.report.status import Status, status, survey
 from taskweave.runs import RunConfig, RunFolder, list_runs
 from taskweave.simulation.year import Outcome, Progress
@@ -338,11 +340,13 @@ class Run:
 
     def trace(self, id: str, *, depth: int = DEPTH, breadth: int = BREADTH) -> Trace:
         """What a result, task, plan or incident rests on, and what rests on it: `depth` links far, at most `breadth` of a kind each."""
-        pool = self.pool()
-        try:
+        with closing(self.pool()) as pool:
             return pool.trace(id, depth=depth, breadth=breadth)
-        finally:
-            pool.close()
+
+    def recurring(self, id: str) -> Recurring | None:
+        """A case of recurring work with its steps, or a whole work against the file, by id or name; None where it is neither."""
+        with closing(self.pool()) as pool:
+            return look(pool, self.folder.organization(), id)
 
     def digest(self) -> str:
         """The sha256 that equal runs share.  Raises RunRefused before the first week is sealed."""

@@ -28,7 +28,8 @@ def trace(
         str,
         typer.Argument(
             metavar="ID",
-            help="A result, task, subtask, plan or incident, by its id or the end of it, e.g. Y1/Q1/M01/W02@technology-manager/t1.",
+            help="A result, task, subtask, plan or incident, by its id or the end of it, e.g. Y1/Q1/M01/W02@technology-manager/t1; "
+            "or a case of recurring work, or all of one, e.g. work/tickets/W14/7 or work/tickets.",
             show_default=False,
         ),
     ],
@@ -40,10 +41,16 @@ def trace(
 ) -> None:
     """What a result rests on, and what rests on it, e.g. [bold]taskweave trace company-a-1 W02@technology-manager/t1/s1[/bold]."""
     from taskweave.api import Run
+    from taskweave.report import case_trace
     from taskweave.report.trace import as_json as values
     from taskweave.report.trace import render
 
     opened = Run.open(run)
+    if (recurring := opened.recurring(id)) is not None:
+        output.warn(opened.warnings)
+        output.answer(case_trace.as_json(recurring))
+        output.show(case_trace.render(recurring))
+        return
     found = opened.trace(id, depth=depth, breadth=breadth)
     output.warn(opened.warnings)
     output.answer(values(found))

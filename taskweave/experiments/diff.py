@@ -14,8 +14,9 @@ from taskweave.experiments.changes import Documents, documents, keyword_changes,
 from taskweave.experiments.comparison import Comparison, Diff, Difference, FamilyDifference, LeftOut, Noise, redraw
 from taskweave.experiments.measures import Family, measures
 from taskweave.experiments.rows import RunRows, Span
-from taskweave.experiments.spread import LEAST, LEVEL, judge
+from taskweave.experiments.spread import LEAST, judge
 from taskweave.org.calendar import WorkCalendar
+from taskweave.report.intervals import LEVEL
 from taskweave.report.wording import plural
 
 

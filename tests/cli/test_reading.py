@@ -169,3 +169,15 @@ def test_every_step_of_company_a_has_a_prompt_to_show(step: str) -> None:
     assert "--- user" in type_in("prompt", "with_tools.yaml", "--step", step).stdout
     if step == "execute_tool":
         assert "does not take this step" in refused("prompt", "company_a", "--step", step)
+
+
+def test_a_trace_tells_a_case_of_recurring_work_or_all_of_one_against_the_file() -> None:
+    assert type_in("run", "startup", "--until", "week:3", "--out", "startup").exit_code == 0
+    assert "First come, first served" in type_in("trace", "startup", "tickets").stdout
+    shown = type_in("trace", "startup", "work/tickets/W02/1").stdout
+    assert "A case of tickets" in shown
+    assert "worked" in shown
+    assert json.loads(type_in("trace", "startup", "work/releases/W01/1", "--json").stdout)["role"] == "Mobile Engineer"
+    assert "There is no case 'tickets/W02/999' in the weeks that are closed. Cases there: work/tickets/W02/1" in refused(
+        "trace", "startup", "tickets/W02/999"
+    )
