@@ -5,6 +5,8 @@ Entry point: `register`.
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +44,7 @@ def trace(
     """What a result rests on, and what rests on it, e.g. [bold]taskweave trace company-a-1 W02@technology-manager/t1/s1[/bold]."""
     from taskweave.api import Run
     from taskweave.report import case_trace
+    from taskweave.report.departures import departures, told
     from taskweave.report.trace import as_json as values
     from taskweave.report.trace import render
 
@@ -52,9 +55,16 @@ def trace(
         output.show(case_trace.render(recurring))
         return
     found = opened.trace(id, depth=depth, breadth=breadth)
+    with closing(opened.pool()) as pool:
+        left = [one for one in departures(pool.rows("events")) if one.cause == found.id] if found.incident else []
     output.warn(opened.warnings)
-    output.answer(values(found))
+    output.answer(values(found) | ({"departures": [asdict(one) for one in left]} if found.incident else {}))
     output.show(render(found))
+    for one in left:
+        output.line(told(one))
+        for fate in one.open:
+            became = f"{fate.kind} to {fate.to or 'nobody yet'} as {fate.successor}" if fate.kind == "handed over" else fate.kind
+            output.line(f"  {fate.subtask}: {became}")
 
 
 def call(

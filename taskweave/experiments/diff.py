@@ -16,6 +16,7 @@ from taskweave.experiments.measures import Family, measures
 from taskweave.experiments.rows import RunRows, Span
 from taskweave.experiments.spread import LEAST, judge
 from taskweave.org.calendar import WorkCalendar
+from taskweave.report.departures import told as departure_told
 from taskweave.report.intervals import LEVEL
 from taskweave.report.wording import plural
 
@@ -195,6 +196,10 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
         for id_, row in mine.incidents.items():
             if id_ not in theirs.incidents:
                 yield f"incident {words}: {row['title']} ({row['category']}, {row['severity']}, from {row['since'] or '–'})"
+    known = {(one.agent, one.time) for one in base.left}
+    for one in other.left:
+        if (one.agent, one.time) not in known:
+            yield departure_told(one)
     for name in ("assign", "style", "without"):
         a, b = getattr(base.config, name), getattr(other.config, name)
         if a != b:

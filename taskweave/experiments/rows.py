@@ -17,6 +17,7 @@ from taskweave.org.calendar import WorkCalendar
 from taskweave.org.organization import Organization
 from taskweave.pool.pool import Pool
 from taskweave.records import Json
+from taskweave.report.departures import Departure, departures
 from taskweave.runs import RunConfig, RunFolder
 
 Fields = Mapping[str, Json]
@@ -49,6 +50,7 @@ class RunRows:
     readings: Sequence[Fields]
     goals: Sequence[Fields]
     incidents: Mapping[str, Fields]
+    left: Sequence[Departure]
 
     @property
     def last(self) -> int:
@@ -105,6 +107,7 @@ def read(folder: RunFolder, pool: Pool) -> RunRows:
             readings=list(pool.rows("readings")),
             goals=list(pool.rows("goals")),
             incidents={row["id"]: row for row in pool.rows("incidents")},
+            left=departures(pool.rows("events")) if any(pool.rows("events", kind="departure")) else (),
         )
 
 
