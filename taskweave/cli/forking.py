@@ -64,6 +64,16 @@ def fork(
             show_default=False,
         ),
     ] = None,
+    each: Annotated[
+        int | None,
+        typer.Option(
+            "--each",
+            metavar="N",
+            min=1,
+            help="Make a fork for each of N incidents of every --incidents, drawn by the seed, e.g. --incidents library:policy --each 5.",
+            show_default=False,
+        ),
+    ] = None,
     prompts: Prompts = None,
     backbone: Annotated[
         str | None,
@@ -133,6 +143,7 @@ def fork(
         incidents=incidents or [],
         drop=drop or [],
         redraws=range(1, redraw + 1) if redraw is not None else (),
+        each=each,
         prompts=[prompts] if prompts is not None else [],
         backbone=backbone,
         base_url=base_url,
