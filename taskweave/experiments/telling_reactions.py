@@ -63,7 +63,7 @@ class _Telling:
     # ------------------------------------------------------------ all together
     def _summary(self) -> Iterator[str]:
         yield ""
-        yield "Do those who hear of it turn to it, the others not, and does it end?"
+        yield self._wrapped("Do those who hear of it turn to it, the others not, and does it end?")
         rows: Sequence[tuple[str, str, Group, When]] = (
             ("affected units speak of it while in force", SPEAKING, "affected", "while"),
             ("other units do", SPEAKING, "others", "while"),
@@ -98,12 +98,17 @@ class _Telling:
                     yield self._row(f"{what}, {group}", *cells)
 
     def _row(self, name: str, *cells: str) -> str:
-        room = (self.width - 36) // 3
-        return f"  {name:<33} " + " ".join(f"{cell:>{room - 1}}" for cell in cells)
+        """A line of a table; in a narrow terminal the name has a line of its own."""
+        if self.width < WIDTH:
+            room = (self.width - 4) // len(cells) - 1
+            line = " " * 4 + " ".join(f"{cell:>{room}}" for cell in cells)
+            return f"  {name}\n{line}" if name else line
+        room = (self.width - 36) // len(cells) - 1
+        return f"  {name:<33} " + " ".join(f"{cell:>{room}}" for cell in cells)
 
     # ------------------------------------------------------------ by category
     def _figure_5(self) -> Iterator[str]:
-        yield "Activities of the tasks planned while incidents of a category were in force (difference in points)"
+        yield self._wrapped("Activities of the tasks planned while incidents of a category were in force (difference in points)")
         for shift in self.found.shifts:
             yield from ["", *self._shift(shift)]
 
@@ -130,7 +135,9 @@ class _Telling:
                 f"{100 * one.judged.low:+.1f} to {100 * one.judged.high:+.1f} by chance" if one.judged.spread else "no spread by chance"
             )
         difference = DASH if one.difference is None else f"{100 * one.difference:+.1f}"
-        return f"  {'*' if _stands_out(one) else ' '} {one.name:<16} {base:>14} -> {other:<14} {difference:>6}  {chance}".rstrip()
+        mark, change = "*" if _stands_out(one) else " ", f"{base:>14} -> {other:<14} {difference:>6}"
+        line = f"  {mark} {one.name:<16} {change}  {chance}".rstrip()
+        return line if len(line) <= self.width else f"  {mark} {one.name:<16} {chance}\n    {change}"
 
     def _wrapped(self, text: str, indent: str = "", hanging: str | None = None) -> str:
         after = indent if hanging is None else hanging
