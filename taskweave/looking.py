@@ -16,8 +16,8 @@ from typing import Any
 from taskweave.backbones.probe import SITE, Found, look
 from taskweave.backbones.probed import Probed, keep, place_of, recall
 from taskweave.engine.budget import Budget, reserve
-from taskweave.engine.gateway import journaled
-from taskweave.engine.journal import Ended, Journal, Landed
+from taskweave.engine.journal import Journal
+from taskweave.engine.outcomes import Ended, Landed, journaled
 from taskweave.engine.promises import COMPLETE, Ask, outcome_key
 from taskweave.errors import BadInput, Refused, Transient
 from taskweave.prompts import PromptBook

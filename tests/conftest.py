@@ -7,6 +7,11 @@ import signal
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import settings
+
+# How fast a machine is, or how busy, is no property of what is tested.
+settings.register_profile("taskweave", deadline=None)
+settings.load_profile("taskweave")
 
 # Whoever starts the tests in the background may have signals ignored; what is tested is how a run hears them.
 for _number in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):

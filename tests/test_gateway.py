@@ -15,8 +15,9 @@ from taskweave.engine import gateway
 from taskweave.engine.budget import reserve
 from taskweave.engine.clock import Clock
 from taskweave.engine.engine import Engine
-from taskweave.engine.gateway import Breaker, Pacing, completed, journaled, storable
+from taskweave.engine.gateway import Breaker, Pacing
 from taskweave.engine.journal import Journal, JournalReader
+from taskweave.engine.outcomes import completed, journaled, storable
 from taskweave.engine.promises import Ask, Context
 from taskweave.errors import EngineFault, Transient
 from taskweave.records import Completion, Request, Sampling

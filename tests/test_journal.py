@@ -13,7 +13,8 @@ import pytest
 
 from taskweave.engine import store
 from taskweave.engine.gateway import reserve
-from taskweave.engine.journal import Ended, Journal, JournalReader, Landed, Outcome
+from taskweave.engine.journal import Journal, JournalReader
+from taskweave.engine.outcomes import Ended, Landed, Outcome
 from taskweave.engine.promises import Ask, outcome_key
 from taskweave.errors import BadInput, DiskFull, Divergence
 from tests.workshop import question

@@ -1,22 +1,18 @@
-"""The README does what it says: its files are written, its commands typed in order, its Python run, in one empty folder."""
+"""The README does what it says: its files are written, its commands typed in order, in one empty folder."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
 from taskweave.pool.pool import Pool
+from tests.readme import BLOCKS, README, ROOT, lay_out, run
 
-ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 # What is not typed here, and why.
 SKIPPED = {
     "python3 -m venv": "installs; .ci/run types these two",
@@ -35,28 +31,14 @@ def lines() -> list[str]:
     return [line for kind, _, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.strip()]
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder with the README's files."""
-    folder = tmp_path_factory.mktemp("readme")
-    for _, name, text in BLOCKS:
-        if name:
-            (folder / name).write_text(text, encoding="utf-8")
-    return folder
-
-
-def run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=250, check=False)
-
-
 def test_the_page_opens_with_two_commands_for_a_fresh_machine() -> None:
     first, second = lines()[:2]
     assert first == "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/taskweave run company_a"
     assert second == "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest"
 
 
-def test_its_commands_can_be_typed_one_after_the_other(place: Path) -> None:
+def test_its_commands_can_be_typed_one_after_the_other(tmp_path: Path) -> None:
+    place = lay_out(tmp_path)
     typed = [line for line in lines() if skip(line) is None]
     assert len(typed) >= 12
     for line in typed:
@@ -73,23 +55,12 @@ def test_its_commands_can_be_typed_one_after_the_other(place: Path) -> None:
     assert again["subject"] in heard
 
 
-def test_its_python_runs(place: Path) -> None:
-    code = [text for kind, _, text in BLOCKS if kind == "python"]
-    assert len(code) == 1
-    for _ in range(2):  # as often as one likes
-        done = run([sys.executable, "-c", code[0]], place)
-        assert done.returncode == 0, done.stderr
-        assert "tasks done" in done.stdout
-        assert "things it rests on" in done.stdout
-        assert not re.search(r"^open\b", done.stdout, re.MULTILINE)  # composite tasks are settled when their week has closed
-
-
 def test_every_reason_to_skip_a_command_is_used() -> None:
     assert [part for part in SKIPPED if not any(part in line for line in lines())] == []
 
 
-def test_its_organization_is_as_short_as_it_says(place: Path) -> None:
-    text = (place / "lantern.yaml").read_text(encoding="utf-8")
+def test_its_organization_is_as_short_as_it_says(tmp_path: Path) -> None:
+    text = (lay_out(tmp_path) / "lantern.yaml").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 40
     roles = yaml.safe_load(text)["roles"]
     assert sum(role.get("count", 1) for role in roles.values()) == 12

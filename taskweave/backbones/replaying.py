@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from taskweave.backbones.structured import origin_of
-from taskweave.engine.gateway import completed
+from taskweave.engine.outcomes import completed
 from taskweave.engine.reader import JournalReader, Recorded
 from taskweave.errors import Refused
 from taskweave.records import Completion, Request, StyleName, logical_form, text_digest
@@ -31,13 +31,13 @@ class Nearest(NamedTuple):
 
 
 class Replay:
-    """A backbone that answers as a run was answered.  `name` is the recorded one's."""
+    """A backbone that answers as a run was answered.  `name` is the recorded one's, `journal` that run's file."""
 
     origin: Literal["model", "scripted"]
 
     def __init__(self, name: str, journal: Path, style: StyleName = "full") -> None:
         """Reads the whole journal; `style` is how that run was asked.  Raises BadInput for a journal that cannot be read."""
-        self.name, self.style, self._journal = name, style, journal
+        self.name, self.style, self.journal = name, style, journal
         self.origin = "scripted" if origin_of(name) == "scripted" else "model"
         self._answers: dict[str, list[Completion]] = defaultdict(list)
         with JournalReader(journal) as reader:
@@ -58,7 +58,7 @@ class Replay:
         return answers[number]
 
     def _missed(self, request: Request) -> str:
-        said = f"{self._journal.parent} holds no answer to this request of the step {request.prompt!r}"
+        said = f"{self.journal.parent} holds no answer to this request of the step {request.prompt!r}"
         near = self._nearest(request)
         if near is None:
             return f"{said}, nor any other of that step. Replay with the organization, prompts, seed, style and incidents of that run"
@@ -68,7 +68,7 @@ class Replay:
 
     def _nearest(self, request: Request) -> Nearest | None:
         """The recorded request of the same step that is most like this one: at the same site, else by its words."""
-        with JournalReader(self._journal) as reader:
+        with JournalReader(self.journal) as reader:
             same = [one for one in reader.recorded() if one.prompt == request.prompt]
             of_site = [one for one in same if one.seed == request.seed] or same[:50]
             if not of_site:

@@ -9,23 +9,22 @@ Recovery is re-execution: what the journal holds is not asked again.  Nothing he
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import random
-import signal
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CoroutineType
 from typing import Any
 
 from taskweave.engine.budget import Bound, Budget
 from taskweave.engine.clock import Clock
-from taskweave.engine.gateway import Gateway, Pacing, completed, storable
-from taskweave.engine.journal import Ended, Journal, Landed, Outcome, diverged
+from taskweave.engine.gateway import Gateway, Pacing
+from taskweave.engine.journal import Journal, diverged
+from taskweave.engine.outcomes import Ended, Landed, Outcome, completed, storable
+from taskweave.engine.outside import Outside
 from taskweave.engine.promises import COMPLETE, Ask, Context, Due, Promise, Work, WorkFunction, keyed_random
+from taskweave.engine.signals import heard_by
 from taskweave.engine.stats import EngineStats, Pace, Tokens
 from taskweave.engine.store import damaged
 from taskweave.engine.witness import Witness
@@ -35,7 +34,6 @@ from taskweave.records import Backbone, Json
 EVENTS_A_TURN = 128  # so many clock events, at most, between two looks at answers and signals
 STEPS_A_TURN = 1000  # so many works likewise
 LOOK_SECONDS = 0.05  # how often the inbox is looked at, and progress observed
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))  # some platforms lack one
 
 
 class Engine:
@@ -43,9 +41,9 @@ class Engine:
 
     `limit` requests are in flight at most; without any answer for `patience` seconds the run stops as "outage".  `observe` is called about
     every twentieth of a second; `interrupted` says whether a signal came before this engine heard them; `witness` is told what is asked
-    now; `budget` is what it may take.  Without a backbone nothing is sent: what the journal does not answer stays open.  After `drive`,
-    `stop` says why it ended early (interrupted, stopped, outage, refused, budget, disk, divergence, unanswered, error; None: it did not),
-    `cause` says so in words, and `bound` is the one that was reached, where one was.
+    now; `budget` is what it may take; with `reaches` off nothing is done outside.  Without a backbone nothing is sent: what the journal
+    does not answer stays open.  After `drive`, `stop` says why it ended early (interrupted, stopped, outage, refused, budget, disk,
+    divergence, unanswered, error; None: it did not), `cause` says so in words, and `bound` is the one that was reached, where one was.
     """
 
     def __init__(
@@ -62,6 +60,7 @@ class Engine:
         interrupted: Callable[[], bool] = lambda: False,
         witness: Witness | None = None,
         budget: Budget | None = None,
+        reaches: bool = True,
     ) -> None:
         self.journal = journal
         self.seed = seed
@@ -71,7 +70,7 @@ class Engine:
         self.bound: Bound | None = None
         self._observe, self._was_interrupted, self._witness = observe, interrupted, witness
         self._held: list[tuple[Ask, Due]] = []  # what may not be sent: without a backbone, or within weeks that are closed
-        self._sends = backbone is not None
+        self._sends, self._reaches = backbone is not None, reaches
         self._gateway = Gateway(
             journal=journal,
             backbone=backbone,
@@ -83,6 +82,7 @@ class Engine:
             witness=witness,
             budget=budget,
         )
+        self._outside = Outside(journal=journal, halt=self.halt, stir=self._stir)
         self._sites: set[str] = set()
         self._open: dict[str, Work] = {}
         self._ready: deque[tuple[Work, Any]] = deque()
@@ -194,7 +194,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._began, self._clock = self._loop.time(), clock
         watcher: asyncio.Task[None] | None = None
-        with self._signals():
+        with heard_by(self._interrupted, self._hung_up):
             try:
                 self.journal.begin_session()
                 self._gateway.begin()
@@ -217,7 +217,7 @@ class Engine:
             finally:
                 await self._wind_up(watcher)
                 self._elapsed, self._loop = self.pace.wall, None
-        unseen = self._trouble or self._gateway.fault
+        unseen = self._trouble or self._gateway.fault or self._outside.fault
         if unseen is not None:
             raise unseen
 
@@ -251,7 +251,7 @@ class Engine:
             self._turn()
             if not self._open if promise is None else promise._resolved:
                 return
-            if self.stop is None and self._gateway.idle and not self._ready:
+            if self.stop is None and self._gateway.idle and self._outside.idle and not self._ready:
                 self._stuck("the end of the run" if promise is None else repr(promise.site))
             await self._stirred()
 
@@ -288,19 +288,20 @@ class Engine:
         """The turn was rolled back: what it was to send stays here, and what came back is journaled once more, by itself."""
         gateway = self._gateway
         gateway.withdraw()
+        self._outside.withdraw()
         landed = [item for saves, item in self._in_turn if saves == self.journal.saves]
         ended = [item for saves, item in self._ended_in_turn if saves == self.journal.saves]
         gateway.landed, gateway.ended = landed + gateway.landed, ended + gateway.ended
         for item in landed:
             value = json.loads(item.outcome.value)
-            self._paid -= item.attempt is not None
+            self._paid -= _is_paid(item)
             self._took(item, -value["latency"])
             self._count(item.ask, item.outcome, value, -1)
 
     def _turned(self) -> None:
         self._awake.clear()
         steps = 0
-        while self.stop is None and (self._ready or self._looked_up or self._gateway.landed or self._gateway.ended):
+        while self.stop is None and (self._ready or self._came_back):
             self._commit()
             while self._ready and steps < STEPS_A_TURN:
                 self._step(*self._ready.popleft())
@@ -311,22 +312,37 @@ class Engine:
         self.journal.accept()
         if self._held and self._sends and not self.journal.repeating:
             for ask, due in self._held:
-                self._gateway.submit(ask, due)
+                self._send(ask, due)
             self._held = []
         self._gateway.pump()
+        if not self._gateway.paused:
+            self._outside.pump()
+
+    def _send(self, ask: Ask, due: Due) -> None:
+        if ask.perform is None:
+            self._gateway.submit(ask, due)
+        elif self._reaches:
+            self._outside.submit(ask)
+        else:
+            self.halt("refused", f"{ask.site}: nothing is done outside here, and no outcome of {ask.kind!r} is at hand")
+
+    @property
+    def _came_back(self) -> bool:
+        """Whether anything waits to be journaled."""
+        return any((self._looked_up, self._gateway.landed, self._gateway.ended, self._outside.landed))
 
     def _commit(self) -> None:
         """Journal what has landed; it is committed with this turn, before anything that follows from it leaves the process."""
-        gateway = self._gateway
-        landed = gateway.landed + self._looked_up
-        if not landed and not gateway.ended:
+        gateway, outside = self._gateway, self._outside
+        landed, ended = gateway.landed + outside.landed + self._looked_up, gateway.ended
+        if not landed and not ended:
             return
-        self.journal.land(landed, gateway.ended)
+        self.journal.land(landed, ended)
         self._in_turn += [(self.journal.saves, item) for item in landed]
-        self._ended_in_turn += [(self.journal.saves, item) for item in gateway.ended]
-        gateway.landed, gateway.ended, self._looked_up = [], [], []
+        self._ended_in_turn += [(self.journal.saves, item) for item in ended]
+        gateway.landed, gateway.ended, outside.landed, self._looked_up = [], [], [], []
         for item in landed:
-            self._paid += item.attempt is not None
+            self._paid += _is_paid(item)
             assert item.ask.work is not None
             seen = self._seen(item.ask, item.outcome)
             self._took(item, seen[1])
@@ -366,7 +382,7 @@ class Engine:
                 if ask.answer is None and (not self._sends or self.journal.repeating):
                     self._held.append((ask, work.due))
                 elif ask.answer is None:
-                    self._gateway.submit(ask, work.due)
+                    self._send(ask, work.due)
                 else:
                     found = ask.answer()
                     if self._witness is not None:
@@ -424,33 +440,12 @@ class Engine:
     def _interrupted(self) -> None:
         if self.stop is not None:
             self._gateway.cancel()
+            self._outside.cancel()
         self.halt("interrupted", "interrupted from outside")
 
     def _hung_up(self) -> None:
         """The terminal was closed.  Kernel and shell may both say so: the second time is no wish to hurry."""
         self.halt("interrupted", "the terminal was closed")
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Ctrl-C, SIGTERM and a hang-up set a flag that is looked at between steps.  Outside the main thread signals are someone else's,
-        and what is ignored (by nohup, or for a job in the background) stays ignored.
-        """
-        loop, taken = asyncio.get_running_loop(), []
-        # Elsewhere loops hear no signals, and in another thread nobody does.
-        if os.name == "posix" and threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
-                before = signal.getsignal(number)
-                if before is signal.SIG_IGN:
-                    continue
-                loop.add_signal_handler(number, self._hung_up if number == signal.SIGHUP else self._interrupted)
-                taken.append((number, before))
-        try:
-            yield
-        finally:
-            for number, before in taken:
-                loop.remove_signal_handler(number)
-                if before is not None:
-                    signal.signal(number, before)
 
     async def _watch(self) -> None:
         """Control from other processes, and progress: both are wall-clock matters and touch no simulated time."""
@@ -466,9 +461,7 @@ class Engine:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _controls(self) -> list[Path]:
-        if not self.inbox.is_dir():
-            return []
-        return sorted(f for f in self.inbox.iterdir() if f.suffix in (".pause", ".continue", ".stop"))
+        return sorted(f for f in self.inbox.glob("*") if f.suffix in (".pause", ".continue", ".stop"))
 
     def _watcher_ended(self, watcher: asyncio.Task[None]) -> None:
         if not watcher.cancelled() and (trouble := watcher.exception()) is not None:
@@ -478,8 +471,10 @@ class Engine:
     async def _wind_up(self, watcher: asyncio.Task[None] | None) -> None:
         """Drain, journal what was paid, say how it ended."""
         self._gateway.close()
+        self._outside.close()
         try:
             await self._gateway.drained()
+            await self._outside.drained()
         finally:
             if watcher is not None:
                 watcher.cancel()
@@ -497,3 +492,8 @@ class Engine:
                 file.unlink(missing_ok=True)  # meant for this engine, not for the next
             if self._observe is not None:
                 self._observe(self.stats)
+
+
+def _is_paid(item: Landed) -> bool:
+    """Whether a backbone has answered it now."""
+    return item.attempt is not None and item.ask.request is not None

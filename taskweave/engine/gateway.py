@@ -16,15 +16,15 @@ from functools import partial
 from typing import NamedTuple
 
 from taskweave.engine.budget import REACHED, Budget, Halt, reserve
-from taskweave.engine.journal import Ended, Journal, Landed, Outcome
+from taskweave.engine.journal import Journal
+from taskweave.engine.outcomes import Ended, Landed, journaled
 from taskweave.engine.promises import Ask, Due
 from taskweave.engine.witness import Witness
 from taskweave.errors import BadInput, EngineFault, Refused, Transient
-from taskweave.records import Backbone, Completion, Json, Request, canonical
+from taskweave.records import Backbone, Completion
 
 MOST_DOUBLINGS = 60  # of the pause before a retry; beyond that it is at its longest, and no float holds 2 ** 1024
 LEAST_WAIT = 5.0  # seconds that an answer may take, however short the patience
-_FIELDS = ("text", "finish", "refusal", "prompt_tokens", "completion_tokens", "cached_tokens", "model", "fingerprint", "rung", "omitted")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -375,25 +375,3 @@ class Gateway:
         self.ended.append(Ended(attempt, "fault", f"{type(trouble).__name__}: {trouble}"))
         self.fault = self.fault or trouble
         self._halt("error", f"{type(trouble).__name__}: {trouble}")
-
-
-# ---------------------------------------------------------------- what a call takes
-def journaled(request: Request, completion: Completion, latency: float) -> Outcome:
-    """A completion in the form that is journaled, with its tokens."""
-    fields: dict[str, Json] = {name: value for name in _FIELDS if (value := getattr(completion, name)) not in (None, ())}
-    fields["latency"] = round(latency, 4)
-    return Outcome(storable(fields), *completion.tokens(request))
-
-
-def storable(value: Json) -> str:
-    """A value as JSON that can be stored as UTF-8.  A lone half of a surrogate pair, which some providers send, becomes U+FFFD."""
-    text = canonical(value)
-    if not text.isascii():
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
-def completed(value: Json) -> tuple[Completion, float]:
-    """A journaled completion and its latency in seconds."""
-    fields = {"text": None} | {name: value[name] for name in _FIELDS if name in value}
-    return Completion(**(fields | {"omitted": tuple(fields.get("omitted", ()))})), float(value["latency"])

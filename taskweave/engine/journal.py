@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import sqlite3
-import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -23,51 +21,17 @@ from typing import Self
 
 from taskweave.engine.accounts import MAYBE_BILLED
 from taskweave.engine.budget import Bound
+from taskweave.engine.outcomes import Ended, Landed, Outcome
+from taskweave.engine.payloads import read_payload, shown
 from taskweave.engine.promises import Ask
 from taskweave.engine.reader import Injection, JournalReader
 from taskweave.engine.store import ASKED, Transaction, damaged, leave_wal, legible, named, named_trouble, open_for_writing
 from taskweave.errors import BadInput, DiskFull, Divergence, RunRefused
 from taskweave.records import Json, Request, canonical, text_digest
 
-__all__ = ["Ended", "Injection", "Journal", "JournalReader", "Landed", "Outcome"]
+__all__ = ["Injection", "Journal", "JournalReader"]
 
 OUTCOME = "outcome"
-MOST_BYTES = 1_000_000  # of a file in the inbox
-MOST_DEPTH = 20  # of its nesting
-MOST_DIGITS = 18  # of a whole number in it, which SQLite can hold
-MOST_SHOWN = 40  # characters of a value in it that is no use
-MOST_SAID = 1000  # characters of why it cannot be used
-_TOO_DEEP = f"the file is nested more than {MOST_DEPTH} deep"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What an ask came to: its value as JSON text, and the tokens it took (reported, else by the rule bytes / 4)."""
-
-    value: str
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Landed:
-    """An outcome that has arrived and is not yet journaled; `attempt` is None for a look-up, which is answered here."""
-
-    ask: Ask
-    outcome: Outcome
-    attempt: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An attempt that closed without an outcome: `how` is one word, `why` the provider's words.
-
-    retry: it took nothing; unknown: its answer may have been made, and billed; refused, fault: the run stopped.
-    """
-
-    attempt: int
-    how: str
-    why: str
 
 
 def as_said(payload: dict[str, Json], n: int) -> int:
@@ -95,7 +59,7 @@ class Journal:
         self.saves = 0
         with named_trouble(path):
             self.lost = self._count(
-                f"SELECT count(*) FROM attempts WHERE id NOT IN (SELECT attempt FROM ends WHERE how NOT IN {MAYBE_BILLED})"
+                f"SELECT count(*) FROM attempts WHERE est > 0 AND id NOT IN (SELECT attempt FROM ends WHERE how NOT IN {MAYBE_BILLED})"
             )
             self.last_tick = self._count("SELECT coalesce(max(tick), -1) FROM ticks")
             self.weeks = self._count("SELECT count(*) FROM weeks")
@@ -106,6 +70,8 @@ class Journal:
             self._last_text = self._count("SELECT coalesce(max(id), 0) FROM texts")
             asked = self._db.execute("SELECT key FROM requests WHERE key NOT IN (SELECT key FROM outcomes)")
             self._unanswered = frozenset(key for (key,) in asked)  # written down by a session that ended before the answer
+            # What is done outside takes no tokens: its attempts are those that reserve none.
+            self._begun: dict[str, int] = dict(self._db.execute("SELECT key, min(id) FROM attempts WHERE est = 0 GROUP BY key"))
             self._session = self._count("SELECT coalesce(max(seq), 0) FROM sessions")
 
     # ---------------------------------------------------------------- asks
@@ -145,6 +111,10 @@ class Journal:
                 keys,
             )
         self._accepted = []
+
+    def begun(self, key: str) -> int | None:
+        """The attempt with which an earlier session began something outside; None where none has."""
+        return self._begun.get(key)
 
     def begin(self, asks: Sequence[Ask]) -> range:
         """Write an attempt for each ask, and what it asks; to be called before anything is sent.  Returns the attempts' ids."""
@@ -207,7 +177,7 @@ class Journal:
             self._db.execute(
                 "INSERT INTO rejected(name, why, tick)"
                 " SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM rejected WHERE name = ?1 AND tick = ?3)",
-                (id, _shown(why), tick),
+                (id, shown(why), tick),
             )
 
     def _commit_tick(self, n: int, inbox: Path, meant: Callable[[dict[str, Json], int], int]) -> None:
@@ -218,10 +188,10 @@ class Journal:
             for file in files:
                 why: str | None
                 try:
-                    payload = _read_object(file)
+                    payload = read_payload(file)
                     why = self._add_injection(file.stem, canonical(payload), partial(meant, payload, n))
                 except BadInput as trouble:
-                    why = _shown(str(trouble))
+                    why = shown(str(trouble))
                 if why is None:
                     taken.append(file)
                 else:
@@ -424,74 +394,3 @@ def _packed(text: str) -> bytes:
 def _sampling(request: Request) -> str:
     sampling: dict[str, Json] = {"max_tokens": request.sampling.max_tokens, "temperature": request.sampling.temperature}
     return canonical(sampling | {"lowered": request.lowered} if request.lowered else sampling)
-
-
-def _bytes_of(file: Path) -> bytes:
-    """The content of a plain file of bounded size: a pipe, a device or a link would block the clock, or never end."""
-    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BadInput("only a plain file is taken from the inbox")
-        data = stream.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise BadInput(f"the file is larger than {MOST_BYTES:,} bytes")
-    return data
-
-
-def _depth(value: Json) -> int:
-    """How deep lists and objects are nested; at most one more than is allowed is looked at."""
-    depth, level = 0, [value]
-    while level and depth <= MOST_DEPTH:
-        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part if isinstance(part, list) else ())]
-        depth += bool(level)
-    return depth
-
-
-def _read_object(file: Path) -> dict[str, Json]:
-    """A JSON object, with "tick" a whole number where it is named; BadInput with the reason otherwise."""
-    try:
-        file.name.encode()
-    except UnicodeEncodeError as trouble:
-        raise BadInput("the file's name is not UTF-8 text, and an injection is called by it; give it another") from trouble
-    try:
-        value = json.loads(_bytes_of(file).decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
-        canonical(value).encode()
-    except OSError as trouble:
-        raise BadInput(f"the file cannot be read: {trouble.strerror}") from trouble
-    except UnicodeDecodeError as trouble:
-        raise BadInput(f"the file is not UTF-8 text: byte {trouble.start + 1} begins no character") from trouble
-    except UnicodeEncodeError as trouble:
-        raise BadInput(f"the file is not UTF-8 text: \\u{ord(trouble.object[trouble.start]):04x} is half a character") from trouble
-    except json.JSONDecodeError as trouble:
-        raise BadInput(f"the file is not JSON: {trouble.msg} at line {trouble.lineno}, column {trouble.colno}") from trouble
-    except RecursionError as trouble:
-        raise BadInput(_TOO_DEEP) from trouble
-    if not isinstance(value, dict):
-        kind = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
-        raise BadInput(f"the file must hold one JSON object, not {kind}")
-    if _depth(value) > MOST_DEPTH:
-        raise BadInput(_TOO_DEEP)
-    tick = value.get("tick", 0)
-    if not isinstance(tick, int) or isinstance(tick, bool):
-        raise BadInput(f"'tick' must be the number of a working day, not {json.dumps(tick, ensure_ascii=False)[:MOST_SHOWN]}")
-    return value
-
-
-def _shown(why: str) -> str:
-    return why if len(why) <= MOST_SAID else f"{why[:MOST_SAID]}… (and {len(why) - MOST_SAID} characters more)"
-
-
-def _no_constant(name: str) -> Json:
-    raise BadInput(f"the file is not JSON: {name} is no number there")
-
-
-def _whole(digits: str) -> int:
-    if len(digits.removeprefix("-")) > MOST_DIGITS:
-        raise BadInput(f"the file holds a number of {len(digits.removeprefix('-')):,} digits; at most {MOST_DIGITS} are taken")
-    return int(digits)
-
-
-def _finite(text: str) -> float:
-    if not math.isfinite(number := float(text)):
-        raise BadInput(f"the file holds a number that is too large: {text[:MOST_SHOWN]}")
-    return number

@@ -19,6 +19,7 @@ Due = tuple[int, int]
 WorkFunction = Callable[..., Awaitable[Any]]
 
 COMPLETE = "complete"
+OUTSIDE = "outside:"  # before the kind of what is done outside
 
 
 class Promise:
@@ -76,7 +77,10 @@ class Work:
 
 @dataclass(slots=True, eq=False)
 class Ask:
-    """What a work waits for: an answer to a request, or a look-up that `answer` makes here.  Awaiting it yields it to the engine."""
+    """What a work waits for: an answer to a request, a look-up that `answer` makes here, or something outside that `perform` does.
+
+    Awaiting it yields it to the engine.
+    """
 
     key: str
     site: str
@@ -87,6 +91,7 @@ class Ask:
     texts: tuple[str, ...] = ()  # digests of the request's texts
     question: str = ""
     answer: Callable[[], Json] | None = None
+    perform: Callable[[str], Json] | None = None
     work: Work | None = None
     estimate: int = 0
     tries: int = 0
@@ -143,6 +148,18 @@ class Context:
         asked = canonical(question)
         ask = self._ask(kind, asked)
         ask.question, ask.answer = asked, answer
+        found, self.latency = await ask
+        return found
+
+    async def reach(self, kind: str, question: Json, perform: Callable[[str], Json]) -> Json:
+        """What `perform(key)` returns, done outside at most once ever and journaled: `key` is the same whenever it is asked here again.
+
+        `perform` runs in a thread.  `{"unknown": why}` where nobody can know whether it happened: the process ended before it was told,
+        or `perform` raised an OSError (TimeoutError is one), which it does for nothing that is certain.
+        """
+        asked = canonical(question)
+        ask = self._ask(OUTSIDE + kind, asked)
+        ask.question, ask.perform = asked, perform
         found, self.latency = await ask
         return found
 

@@ -223,12 +223,12 @@ class JournalReader:
         """Everything countable, from one moment."""
         with self._moment():
             first = self._number("SELECT coalesce(max(first_attempt), 0) FROM sessions")
-            loose = "FROM attempts WHERE id NOT IN (SELECT attempt FROM ends) AND id"
+            loose = "FROM attempts WHERE est > 0 AND id NOT IN (SELECT attempt FROM ends) AND id"  # est 0: something outside
             lost = f"{loose} < ?1 OR id IN (SELECT attempt FROM ends WHERE how IN {accounts.MAYBE_BILLED})"
             return Counts(
                 outcomes=dict(self._db.execute("SELECT kind, count(*) FROM outcomes GROUP BY kind ORDER BY kind")),
-                inherited=self._number("SELECT count(*) FROM outcomes WHERE inherited"),
-                attempts=self._number("SELECT count(*) FROM attempts"),
+                inherited=self._number("SELECT count(*) FROM outcomes WHERE inherited AND kind = 'complete'"),
+                attempts=self._number("SELECT count(*) FROM attempts WHERE est > 0"),
                 ended=dict(self._db.execute("SELECT how, count(*) FROM ends GROUP BY how ORDER BY how")),
                 lost=self._number(f"SELECT count(*) {lost}", first),
                 lost_tokens=self._number(f"SELECT coalesce(sum(est), 0) {lost}", first),

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
 
+from taskweave.backbones.members import members_of
 from taskweave.backbones.pricing import PriceList, Used, bill
+from taskweave.backbones.replaying import Replay
 from taskweave.engine.budget import Bound, Budget
 from taskweave.engine.clock import CLOSE_WEEK, OPEN_YEAR, SEAL, TICK, Clock
 from taskweave.engine.engine import Engine
+from taskweave.engine.forking import offer_outside
 from taskweave.engine.gateway import Outage
 from taskweave.engine.journal import Journal
 from taskweave.engine.stats import EngineStats, Pace
@@ -295,12 +298,16 @@ async def simulate(
 ) -> Outcome:
     """Run or resume the year in `folder` up to the end of week `until_week`.  The caller holds the folder's lock.
 
-    run.db is rebuilt; what the journal holds is not asked again, and without a backbone nothing is.  Raises Divergence where re-execution
+    run.db is rebuilt; what the journal holds is not asked again, and without a backbone nothing is.  Where a run is repeated, nothing is
+    done outside: it is offered what happened there.  Raises Divergence where re-execution
     gives another week than the journal holds, and whatever bug a work had; everything else that stops a run is in the Outcome.
     """
     config, org, population = folder.config, folder.organization(), folder.population()
     calendar, prices = WorkCalendar(org.calendar), folder.prices()
     setting, *later = _settings(folder, org, population, calendar)
+    repeated = [] if backbone is None else [one for one in members_of(backbone).values() if isinstance(one, Replay)]
+    for one in repeated:
+        offer_outside(one.journal, folder.journal_path)
     with contextlib.ExitStack() as closing:
         journal = Journal(folder.journal_path, create=False)
         closing.callback(journal.close)
@@ -323,6 +330,7 @@ async def simulate(
             interrupted=interrupted,
             witness=witness,
             budget=budget,
+            reaches=not repeated,
         )
         setting.tally.halt = engine.halt
         if setting.tooling is not None:
