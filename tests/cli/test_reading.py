@@ -184,10 +184,8 @@ def test_a_trace_tells_a_case_of_recurring_work_or_all_of_one_against_the_file()
 
 
 def test_a_trace_of_an_incident_says_what_it_asks_for_and_where_the_work_of_who_left_went() -> None:
-    Path("gone.yaml").write_text(
-        "{title: One goes, at: 2026-01-08, severity: low, effects: [{departure: {role: Backend Engineer, count: 1}}, {capacity: {factor: 0.9}}]}",
-        encoding="utf-8",
-    )
+    effects = "[{departure: {role: Backend Engineer, count: 1}}, {capacity: {factor: 0.9}}]"
+    Path("gone.yaml").write_text(f"{{title: One goes, at: 2026-01-08, severity: low, effects: {effects}}}", encoding="utf-8")
     assert type_in("run", "tiny", "--until", "week:2", "--incidents", "gone.yaml", "--out", "gone").exit_code == 0
     shown = " ".join(type_in("trace", "gone", "one-goes").stdout.split())
     assert "asks for 1 of Backend Engineer leave; 10 % fewer hours to plan with for whom it affects" in shown
