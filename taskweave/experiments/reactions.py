@@ -231,14 +231,14 @@ def _reaction(base: RunRows, event: _Event) -> Reaction:
 
 
 def _speaking(run: RunRows, event: _Event, group: Group, span: Span) -> Figure:
-    """The share of the group's weekly units whose plans have a phrase of the incident that no plan of the base has."""
+    """The share of the group's weekly units whose plans speak of the incident."""
     units = [
         text
         for (level, owner), texts in span.plans(run).items()
         if level == "week" and owner in event.owners[group]
         for text in texts.values()
     ]
-    hits = sum(bool(_phrases(text) & event.words) for text in units)
+    hits = sum(_says(text, event) for text in units)
     return Figure(value=hits / len(units) if units else None, of=len(units))
 
 
@@ -253,7 +253,12 @@ def _given(run: RunRows, event: _Event, group: Group, span: Span) -> Figure:
 def _is_for(run: RunRows, event: _Event, task: Fields) -> bool:
     if run is event.run and run.caused.get(task["id"]) == event.row["id"]:
         return True
-    return bool(_phrases(f"{task['title']}. {task['description']}") & event.words)
+    return _says(f"{task['title']}. {task['description']}", event)
+
+
+def _says(text: str, event: _Event) -> bool:
+    """Whether a text names an incident by its title, or has a phrase of it that the base has not."""
+    return str(event.row["title"]).casefold() in text.casefold() or bool(_phrases(text) & event.words)
 
 
 def _planned(run: RunRows, event: _Event, group: Group, span: Span) -> Figure:

@@ -89,7 +89,7 @@ class _Telling:
         yield self._wrapped(f"{one.title} ({one.category}, {one.severity}): {lasts}; {one.run}")
         yield self._wrapped(f"asks for: {'; '.join(one.asks) or 'nothing but to be heard'}", "  ", "    ")
         for group in GROUPS:
-            yield self._wrapped(f"{group}: {', '.join(one.owners[group]) or 'nobody'}", "  ", "    ")
+            yield self._wrapped(f"{group}: {', '.join(one.owners[group]) or 'nobody who plans weeks'}", "  ", "    ")
         yield self._row("", *(_when(when, one) for when in WHENS))
         for what in (SPEAKING, GIVEN, PLANNED):
             for group in GROUPS:
