@@ -29,6 +29,7 @@ def fork(
     incidents: Sequence[Path] = (),
     drop: Sequence[str] = (),
     redraws: Sequence[int] = (),
+    each: int | None = None,
     prompts: Sequence[Path] = (),
     org: Organization | Path | str | None = None,
     backbone: str | Backbone | None = None,
@@ -38,7 +39,9 @@ def fork(
     agree: Callable[[Backbone, list[Fork]], None] | None = None,
     **told: Any,
 ) -> list[tuple[RunFolder, Backbone]]:
-    """Make forks of a run, to be driven: one, or one for each of `redraws`.  Everything is checked before anything is written.
+    """Make forks of a run, to be driven: one, one for each of `redraws`, or one for each of `each` incidents.
+
+    Everything is checked before anything is written.
 
     `org` is an organization, or the file of one, that holds from the fork's week on, `backbone` answers from then on, the parent's where
     None; `look`, `say` and `agree` as in `begin`, and `say` hears who comes and goes; `told` are settings that change no request (until,
@@ -65,6 +68,7 @@ def fork(
         incidents=incidents,
         drop=drop,
         redraws=redraws,
+        each=each,
         prompts=laid,
         answering=answering,
         until=told.get("until"),

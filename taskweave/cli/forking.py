@@ -66,6 +66,16 @@ def fork(
             show_default=False,
         ),
     ] = None,
+    each: Annotated[
+        int | None,
+        typer.Option(
+            "--each",
+            metavar="N",
+            min=1,
+            help="Make a fork for each of N incidents of every --incidents, drawn by the seed, e.g. --incidents library:policy --each 5.",
+            show_default=False,
+        ),
+    ] = None,
     prompts: Prompts = None,
     org: Annotated[
         str | None,
@@ -125,6 +135,7 @@ def fork(
         incidents=incidents or [],
         drop=drop or [],
         redraws=range(1, redraw + 1) if redraw is not None else (),
+        each=each,
         prompts=[prompts] if prompts is not None else [],
         org=org,
         backbone=backbone,

@@ -159,3 +159,39 @@ def test_a_file_that_cannot_amend_the_run_is_refused_and_nothing_is_made(finishe
     assert "name: is 'Another'" in refused("fork", finished, "--at", "week:2", "--org", "other.yaml", "--out", "runs/other")
     assert "nowhere.yaml" in refused("fork", finished, "--at", "week:2", "--org", "nowhere.yaml", "--out", "runs/other")
     assert not Path("runs/other").exists()
+
+
+def test_each_of_some_incidents_makes_a_fork_drawn_by_the_seed_and_what_came_of_them_is_told_by_category(finished: Path) -> None:
+    words = ("fork", finished, "--at", "week:2", "--incidents", "library:policy", "--incidents", "library:economic", "--each", "2")
+    assert type_in(*words, "--out", "runs/what").exit_code == 0
+    made = sorted(Path("runs").iterdir())
+    assert len(made) == 4
+    added = {}
+    for path in made:
+        parent = RunFolder.open(path).config.parent
+        assert parent is not None
+        (added[path.name],) = parent.added
+    assert all(name == f"what-{incident}" for name, incident in added.items())
+    assert type_in(*words, "--out", "runs/again").exit_code == 0
+    assert sorted(path.name.removeprefix("again-") for path in Path("runs").glob("again-*")) == sorted(added.values())
+    assert type_in("fork", finished, "--at", "week:2", "--redraw", "2", "--out", "runs/chance").exit_code == 0
+    done = type_in("diff", finished, *made, "runs/chance-1", "runs/chance-2", "--by", "category")
+    assert done.exit_code == 0
+    assert "4 incidents against" in done.stdout
+    assert "policy, 2 incidents, units that hear of it" in done.stdout
+    told = json.loads(type_in("diff", finished, *made, "runs/chance-1", "runs/chance-2", "--by", "category", "--json").stdout)
+    assert [one["category"] for one in told["reactions"]] == ["policy", "policy", "economic", "economic"]
+    assert "has an incident that it has not" in refused("diff", finished, "runs/chance-1", "runs/chance-2", "--by", "category")
+
+
+def test_each_without_incidents_and_beside_redraws_is_refused(finished: Path) -> None:
+    assert "Add --incidents library:policy" in refused("fork", finished, "--at", "week:2", "--each", "2")
+    words = ("fork", finished, "--at", "week:2", "--incidents", "library:policy", "--each", "2", "--redraw", "2")
+    assert "Make the controls with a command of their own" in refused(*words)
+    assert not Path("runs").exists()
+
+
+def test_two_incidents_of_one_title_make_two_forks(finished: Path) -> None:
+    Path("two.yaml").write_text(f"[{AUDIT}, {AUDIT}]", encoding="utf-8")
+    assert type_in("fork", finished, "--at", "week:3", "--incidents", "two.yaml", "--each", "5").exit_code == 0
+    assert sorted(path.name for path in Path("runs").iterdir()) == [f"{finished.name}-week3-audit", f"{finished.name}-week3-audit-2"]
