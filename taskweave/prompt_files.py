@@ -53,7 +53,7 @@ def _bullets(items: Sequence[str], none: str = "none") -> str:
     return "\n".join(f"- {item}" for item in items) if items else f"- {none}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Foreign text as one JSON string: it cannot end its own quotation, nor begin a line of the prompt."""
     return json.dumps(" ".join(str(text).split()), ensure_ascii=False)
 
@@ -72,7 +72,7 @@ def _measured_in(value: float, unit: str) -> str:
 _OTHER_FILES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 _SETTING: tuple[type[nodes.Node], ...] = (nodes.Assign, nodes.AssignBlock, nodes.Macro, nodes.CallBlock)
 _ATTRIBUTE = re.compile(r"has no (?:attribute|element) '([^']+)'")
-_OWN = {"join": _join, "bullets": _bullets, "quoted": _quoted, "more": _more, "measured_in": _measured_in}
+_OWN = {"join": _join, "bullets": _bullets, "quoted": quoted, "more": _more, "measured_in": _measured_in}
 
 
 class _Code(CodeGenerator):

@@ -65,6 +65,8 @@ def instance(schema: Mapping[str, Any], draw: random.Random, words: list[str], n
         return " ".join(draw.choice(words) for _ in range(draw.randint(max(1, count - 3), count + 3))).capitalize()
     if kind == "boolean":
         return draw.random() < 0.5
+    if kind == "null":
+        return None
     raise AssertionError(f"a schema that this server cannot answer: {schema!r}")
 
 

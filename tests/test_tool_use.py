@@ -71,14 +71,47 @@ def test_a_tool_that_fails_is_not_used_until_it_works_again(tmp_path: Path) -> N
     assert run.verify().ok
 
 
-def test_somebody_who_is_hired_works_without_tools(tmp_path: Path) -> None:
+def test_somebody_who_is_hired_uses_the_tools_of_the_role_from_the_first_day_on(tmp_path: Path) -> None:
     hire = {"title": "One more", "at": "week:2", "effects": [{"hire": {"role": "Joiner", "in": "1 week"}}]}
-    run = simulated(tmp_path / "run", SHOP, until="week:5", stubs={"decompose": using}, incidents=[hire])
+    stubs = {"decompose": using, "execute_tool": choosing("chat_post", channel="general", text="I have begun.")}
+    chatty = SHOP.replace("sqlite, wiki", "chat")
+    run = simulated(tmp_path / "run", chatty, until="week:5", stubs=stubs, incidents=[hire])
     (new,) = (row["id"] for row in run.agents() if row["id"] not in {agent.id for agent in run.folder.population().agents})
     mine = {row["id"] for row in run.subtasks() if row["assignee"] == new}
-    assert mine
-    assert not any(call["result"] in mine for call in rows(run, "tool_calls"))
+    calls = [call for call in rows(run, "tool_calls") if call["result"] in mine]
+    assert calls
+    assert all(call["outcome"]["ok"] and call["outcome"]["by"] == new for call in calls), calls[0]
+    name = next(row["name"] for row in run.agents() if row["id"] == new)
+    assert name in (run.path / "artifacts/chat/general.md").read_text(encoding="utf-8")
     assert run.verify().ok
+    assert simulated(tmp_path / "narrow", chatty, until="week:5", stubs=stubs, incidents=[hire], limit=1).digest() == run.digest()
+
+
+def test_nobody_reaches_one_who_has_left_and_what_he_or_she_left_stays(tmp_path: Path) -> None:
+    leaves = {"title": "One leaves", "at": "week:3", "effects": [{"departure": {"agent": "joiner-1"}}]}
+    stubs = {"decompose": using, "execute_tool": choosing("mail_send", to=["joiner-1"], subject="Chairs", text="How many?")}
+    run = simulated(tmp_path / "run", SHOP, until="week:4", stubs=stubs, incidents=[leaves])
+    said = {(call["outcome"]["at"] >= "2026-01-19", call["outcome"]["ok"]) for call in rows(run, "tool_calls")}
+    assert said == {(False, True), (True, False)}
+    refused = [call for call in rows(run, "tool_calls") if not call["outcome"]["ok"]]
+    assert "nobody here is called 'joiner-1'" in refused[0]["outcome"]["said"]
+    assert any(name.startswith("mail/joiner-1/new/") for name in files_of(run))
+    assert run.verify().ok
+
+
+def test_who_has_left_is_not_named_as_a_colleague(tmp_path: Path) -> None:
+    named: dict[bool, set[str]] = {False: set(), True: set()}
+
+    def noting(request: Request) -> Any:
+        named[request.inputs["date"] >= "2026-01-19"].update(one["name"] for one in request.inputs["colleagues"])
+        return {"call": {"tool": NO_TOOL, "arguments": {}}}
+
+    leaves = {"title": "One leaves", "at": "week:3", "effects": [{"departure": {"agent": "joiner-1"}}]}
+    run = simulated(tmp_path / "run", SHOP, until="week:4", stubs={"decompose": using, "execute_tool": noting}, incidents=[leaves])
+    gone = next(row["name"] for row in run.agents() if row["id"] == "joiner-1")
+    assert gone in named[False]
+    assert named[True]
+    assert gone not in named[True]
 
 
 def test_every_call_is_of_a_tool_of_the_agents_role_and_is_something_a_result_rests_on(tmp_path: Path) -> None:
@@ -109,8 +142,7 @@ def test_artifacts_that_were_lost_are_made_again(tmp_path: Path) -> None:
     for name in before:
         (run.path / "artifacts" / name).unlink()
     run.resume(until="week:3")
-    after = files_of(run)
-    assert {name: after[name] for name in before if name != "company.db"} == {n: d for n, d in before.items() if n != "company.db"}
+    assert files_of(run) == files_of(simulated(tmp_path / "whole", SHOP, until="week:3"))
 
 
 def test_a_fork_makes_its_calls_again_and_a_placebo_is_the_same(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from taskweave.runs import RunFolder
     from taskweave.simulation.year import Outcome
 
+MOST_UNWRITTEN = 5  # reasons why files were not written
 AT_ONCE = 0.005  # seconds of an answer that nobody waits for: a stand-in in this process takes less
 
 
@@ -35,10 +36,13 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         "week_digest": outcome.digest,
         "executed": outcome.executed,
         "status": now.row(),
+        "unwritten": list(outcome.unwritten),
         "digest": None,
         "closing": None,
         "pace": None if outcome.pace is None else {**outcome.pace._asdict(), "bound": outcome.pace.bound},
     }
+    for why in outcome.unwritten[:MOST_UNWRITTEN]:
+        output.line(f"not written: {why}")
     if outcome.week == 0 or not folder.run_db_path.exists():
         return summary
     from taskweave.report.closing import closing, render

@@ -114,6 +114,8 @@ class Acting:
             self._tasks.inherit(agent, successor)
             self._planning.demands.pass_on(agent, successor)
             stage.ledger.event("succession", actor=successor, subject=agent, object=heard.id)
+        if stage.setting.tooling is not None:
+            stage.setting.tooling.leave(agent, stage.week.number, stage.setting.calendar.days[stage.day])
         self._tasks.let_go(agent, heard.id)
         return True
 
@@ -216,6 +218,8 @@ class Acting:
         stage.calendars[agent.id] = AgentCalendar(agent, stage.env, stage.setting.calendar)
         stage.calendars[agent.id].be_away(range(day))
         stage.documents.join(stage.setting, agent)
+        if stage.setting.tooling is not None:
+            stage.setting.tooling.join(agent, stage.week.number, stage.setting.calendar.days[day])
         stage.ledger.rows(("agents", person_row(agent)), *edge_rows(stage.setting.delegation, before))
         stage.ledger.event("hire", actor=agent.head or "", subject=agent.id, object=coming.cause)
 

@@ -57,6 +57,8 @@ class Amending:
             causes.setdefault(name, MOVED)
         for agent in gone:
             stage.calendars[agent].leave(stage.day)
+            if now.tooling is not None:
+                now.tooling.leave(agent, stage.week.number, now.calendar.days[stage.day])
             stage.ledger.event("leave", actor=agent, subject=agent, object=now.file)
         self._recurring.amend()
         for agent, calendar in stage.calendars.items():
@@ -76,6 +78,7 @@ class Amending:
                 stage.calendars[agent.id].be_away(range(stage.day))
                 stage.documents.join(now, agent)
                 stage.ledger.rows(("agents", person_row(agent)))
+                self._known(now, agent)
                 stage.ledger.event("join", actor=agent.head or "", subject=agent.id, object=agent.role, case=now.file)
 
     def _become(self, was: Setting, now: Setting) -> list[str]:
@@ -90,8 +93,14 @@ class Amending:
             stage.documents.learn(now, after, was)
             if person_row(before) != person_row(after):
                 stage.ledger.rows(("agents", person_row(after)))
+                self._known(now, after)
             self._tell(before, after, now.file)
         return changed
+
+    def _known(self, now: Setting, agent: Agent) -> None:
+        """Whoever uses tools finds the agent as it is from today on."""
+        if now.tooling is not None:
+            now.tooling.join(agent, self._stage.week.number, now.calendar.days[self._stage.day])
 
     def _tell(self, before: Agent, after: Agent, file: str) -> None:
         ledger = self._stage.ledger

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from taskweave.org.organization import Organization, Role
+from taskweave.prompt_files import quoted
 from taskweave.records import Mark, Priority, TaskSpec
 from taskweave.simulation.bundles import Bundle
 from taskweave.simulation.capacity import MOST_SUBTASKS, Slot
@@ -78,7 +79,8 @@ def demand(org: Organization, effect: Workload, role: str, heard: InForce, due: 
     parts = math.ceil(count / MOST_SUBTASKS)
     sizes = [count // parts + (part < count % parts) for part in range(parts)]
     slots = tuple(Slot(roles=(role,) * size, hours=round(effect.hours * size / count, 2)) for size in sizes)
-    titles = [effect.title] if parts == 1 else [f"{effect.title} ({part}/{parts})" for part in range(1, parts + 1)]
+    title = " ".join(effect.title.split())  # what came from outside begins no line of a prompt
+    titles = [title] if parts == 1 else [f"{title} ({part}/{parts})" for part in range(1, parts + 1)]
     tasks = tuple(_spec(org, effect, org.roles[role], title, heard, due[0]) for title in titles)
     bundle = Bundle(tasks=tasks, marks=(mark,) * parts, quality="ok", calls=())
     return Demand(role=role, bundle=bundle, slots=slots, due=due, urgent=effect.priority == "urgent", cause=heard.id)
@@ -90,8 +92,8 @@ def _spec(org: Organization, effect: Workload, role: Role, title: str, heard: In
     named = [one for one in (*role.activities, *org.activities) if set(terms(one)) & said]
     return TaskSpec(
         title=title,
-        background=f"{heard.incident.title}. {heard.incident.text()}".strip(),
-        description=effect.title,
+        background=quoted(f"{heard.incident.title}. {heard.incident.text()}"),
+        description=" ".join(effect.title.split()),
         activity=(*named, *role.activities, *org.activities)[0],
         priority=priority,
         goals=tuple(goal for goal in effect.goals if goal in org.goals),

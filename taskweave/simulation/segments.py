@@ -53,7 +53,7 @@ def settings(folder: RunFolder) -> list[Setting]:
             org=tenure.organization,
             population=tenure.population,
             delegation=Delegation(tenure.organization, tenure.population),
-            tooling=None if tooling is None else tooling.amended(tenure.organization, tenure.population, tenure.week),
+            tooling=None if tooling is None else tooling.amended(tenure.organization),
             file=tenure.file,
         )
     return [

@@ -81,7 +81,7 @@ class Setting:
         return "tools" in need.sources and bool(self.tools_of(agent))
 
     def tools_of(self, agent: str) -> tuple[Tool, ...]:
-        """The tools of the agent's role that work now; none for one who was hired since, whom no tool knows."""
+        """The tools of the agent's role that work now; none for one whom no tool knows."""
         if self.tooling is None or not self.tooling.world.knows(agent):
             return ()
         return self.tooling.of(self.population.agent(agent).role, self.failing)

@@ -6,8 +6,9 @@ what it changed itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from random import Random
 
 from taskweave.backbones.structured import CallRow
@@ -25,7 +26,7 @@ from taskweave.tools.world import Called, Effect
 PROMPT = "execute_tool"
 MOST_CALLS = 2  # of one execution: a look, and what follows from it
 MOST_COLLEAGUES = 8
-FEW = 8  # tools among which a weak model chooses
+FEW = 6  # tools among which a weak model chooses
 NOT_USED = f"no tool was used, which {BY_CODE_SAID}"
 SHOWN = 60  # tokens of what a call said, where the deliverable is written
 KEPT = 4_000  # characters of what a call said
@@ -58,7 +59,7 @@ async def use(
     """
     tooling = setting.tooling
     assert tooling is not None
-    tools = {tool.name: tool for tool in setting.tools_of(agent)}
+    tools, today = {tool.name: tool for tool in setting.tools_of(agent)}, str(inputs["date"])
     offered = _offer(setting, tuple(tools.values()), inputs, result)
     calls: list[CallRow] = []
     notes: list[str] = []
@@ -70,14 +71,16 @@ async def use(
         seen = await ctx.look_up(
             "tool:at_hand",
             {"actor": agent, "moment": moment, "after": [effect.key for effect in after]},
-            lambda after=after, moment=moment: at_hand(tooling.world, tools.values(), actor=agent, moment=moment, after=after),  # type: ignore[misc]  # defaults bind them
+            lambda after=after, moment=moment: at_hand(  # type: ignore[misc]  # defaults bind them
+                tooling.world, tools.values(), actor=agent, moment=moment, after=after, as_of=today
+            ),
         )
         asked = {
             **{name: inputs[name] for name in ("organization", "date", "author", "task", "subtask")},
             "tools": [dict(line) for line in offered.lines],
             "at_hand": seen,
             "had": had,
-            "colleagues": _colleagues(setting, agent),
+            "colleagues": _colleagues(setting, agent, tooling.world.present(date.fromisoformat(today))),
         }
         schema = answers.tool_choice(offered.tools)
         answered = await setting.ask(ctx, PROMPT, asked, schema, lambda answer: _read(answer, tools), lambda: None, agent=agent)
@@ -94,7 +97,7 @@ async def use(
             f"tool:{name}",
             {"arguments": arguments, "actor": agent, "moment": moment, "after": [effect.key for effect in after]},
             lambda after=after, moment=moment, name=name, arguments=arguments, key=key: _outcome(  # type: ignore[misc]  # defaults bind them
-                tooling.world.call(tools[name], arguments, actor=agent, moment=moment, key=key, after=after), agent, moment
+                tooling.world.call(tools[name], arguments, actor=agent, moment=moment, key=key, after=after, as_of=today), agent, moment
             ),
         )
         rows.append({"id": key, "tool": name, "arguments": arguments, "outcome": outcome})
@@ -134,9 +137,9 @@ def _offer(setting: Setting, tools: tuple[Tool, ...], inputs: Mapping[str, Json]
     return offer(tools, about, room=setting.budget(PROMPT, "tools"), most=most, turn=turn)
 
 
-def _colleagues(setting: Setting, agent: str) -> list[Json]:
+def _colleagues(setting: Setting, agent: str, present: Collection[str]) -> list[Json]:
     """Whom one writes to: those of the own department first."""
     me = setting.population.agent(agent)
-    others = [other for other in setting.population.agents if other.id != agent]
+    others = [other for other in setting.population.agents if other.id != agent and other.id in present]
     near = sorted(others, key=lambda other: (other.department != me.department, other.tier))  # stable: of equals the first in the file
     return [{"name": other.persona.name, "role": other.role} for other in near[:MOST_COLLEAGUES]]

@@ -17,15 +17,16 @@ from taskweave.simulation.reaching import Reaching, Told
 from taskweave.tools.hand import Person
 from taskweave.tools.outside.leaving import Leaving, leaving
 from taskweave.tools.outside.servers import Servers
-from taskweave.tools.shelf import by_role, kits_of, world_of
+from taskweave.tools.shelf import by_role, fails_with, world_of
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import Effect, World
 
 if TYPE_CHECKING:
+    from datetime import date
     from pathlib import Path
 
     from taskweave.org.organization import Organization
-    from taskweave.org.population import Population
+    from taskweave.org.population import Agent, Population
 
 
 class Tooling:
@@ -35,24 +36,30 @@ class Tooling:
         self.world, self._tools = world, tools
         self._reaching = Reaching(servers or Servers())
         self._leaving: list[Leaving] = []
-        self._coming: dict[int, list[Person]] = {}
 
     @classmethod
     def begin(cls, org: Organization, population: Population, folder: Path, servers: Servers | None = None) -> Tooling | None:
         """That of a run, whose files go below `folder`; None where the organization's tools are off."""
         if not org.tools:
             return None
-        people = _people(population)
+        people = [person_of(agent) for agent in population.agents]
         return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org), servers)
 
-    def amended(self, org: Organization, population: Population, week: int) -> Tooling:
-        """The tools of the same world as another organization gives them from a week on; whoever joins is known from then on."""
-        self._coming[week] = _people(population)
+    def amended(self, org: Organization) -> Tooling:
+        """The tools of the same world as another organization gives them."""
         return Tooling(self.world, by_role(org))
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
-        return tuple(tool for tool in self._tools[role] if not failing.intersection((tool.name, *kits_of(tool))))
+        return tuple(tool for tool in self._tools[role] if failing.isdisjoint(fails_with(tool)))
+
+    def join(self, agent: Agent, week: int, since: date) -> None:
+        """Somebody works here from this day of this week on, or with another role."""
+        self.world.join(person_of(agent), week, since)
+
+    def leave(self, agent: str, week: int, since: date) -> None:
+        """Somebody has left: uses no tool and is found by none from this day of this week on."""
+        self.world.leave(agent, week, since)
 
     def land(self, week: int, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
@@ -68,7 +75,6 @@ class Tooling:
             ],
         )
         self._leaving = leaving(self.world, landings, self._reaching.servers)
-        self.world.meet(self._coming.get(week + 1, ()))
         return [
             (landing.effect.key, landing.effect.actor, conflict if landing.landed else f"nothing came of it: {conflict}")
             for landing in landings
@@ -89,16 +95,14 @@ def checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
         raise ValueError(str(refused)) from None
 
 
+def person_of(agent: Agent) -> Person:
+    """An agent as others address it."""
+    return Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
+
+
 def effect_of(row: Mapping[str, Json]) -> Effect:
     """The effect of a call, as its row of tool_calls has it."""
     outcome = row["outcome"]
     return Effect(
         key=row["id"], tool=row["tool"], arguments=row["arguments"], actor=outcome["by"], moment=outcome["at"], seen=outcome["seen"]
     )
-
-
-def _people(population: Population) -> list[Person]:
-    return [
-        Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
-        for agent in population.agents
-    ]

@@ -78,7 +78,7 @@ class Outcome:
 
     `week` is the last closed one, `digest` that of its seal; `executed` is the last that was executed this time.  It is an earlier one
     where the run stopped while it re-executed what had been closed before.  `bound` is the one that was reached, where one was; `pace` is
-    that of the engine, where one was driven.
+    that of the engine, where one was driven; `unwritten` says why files of what tools left could not be written.
     """
 
     stop: str | None
@@ -88,6 +88,7 @@ class Outcome:
     executed: int
     bound: Bound | None = None
     pace: Pace | None = None
+    unwritten: tuple[str, ...] = ()
 
 
 class Year:
@@ -375,6 +376,7 @@ async def simulate(
             executed=max(pool.weeks(), default=0),
             bound=engine.bound,
             pace=engine.pace,
+            unwritten=() if setting.tooling is None else tuple(dict.fromkeys(setting.tooling.world.unwritten.values())),
         )
 
 

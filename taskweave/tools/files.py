@@ -1,4 +1,6 @@
-"""How does a file get below a folder, and nowhere else?  Entry points: `file_name` (of what a model calls it), `write_below`.
+"""How does a file get below a folder, and nowhere else?
+
+Entry points: `file_name` (of what a model calls it), `write_below`, `remove_below`.
 
 Refuses to follow a link, and to know what is in the file.
 """
@@ -33,25 +35,47 @@ def file_name(given: str, ending: str) -> str:
 def write_below(folder: Path, path: str, data: bytes) -> None:
     """Put the bytes at a relative path below the folder, whole or not at all; a file that holds them already is left alone.
 
-    Raises BadInput where the path, or a link somebody has put there, would lead out of the folder.
+    Raises BadInput where the path, or something somebody has put there, would lead out of the folder or is in the way.
     """
+    target = _place(folder, path, make=True)
+    assert target is not None
+    if target.is_file() and target.stat().st_size == len(data) and target.read_bytes() == data:
+        return
+    if target.is_dir():
+        raise BadInput(f"{target}: is a folder, where a file belongs. Move it away, and resume the run")
+    beside = target.parent / f".{target.name}.new"
+    beside.unlink(missing_ok=True)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.replace(beside, target)
+
+
+def remove_below(folder: Path, path: str) -> None:
+    """Remove the file at a relative path below the folder, where there is one.  Raises BadInput as `write_below` does."""
+    target = _place(folder, path, make=False)
+    if target is not None and target.is_file():
+        target.unlink()
+
+
+def _place(folder: Path, path: str, *, make: bool) -> Path | None:
+    """Where the path leads, which is below the folder and through no link; None where a folder on the way is missing and none is made."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or any(part in ("..", ".", "") or "\\" in part or "\0" in part for part in parts):
         raise BadInput(f"{path!r} does not lead to a file below {folder}")
     place = folder
     for part in ("", *parts[:-1]):
         place = place / part if part else place
-        if place.is_symlink():
-            raise BadInput(f"{place}: is a link; nothing is written through links. Remove it, and resume the run")
+        _check_link(place)
+        if place.exists() and not place.is_dir():
+            raise BadInput(f"{place}: is no folder, where one belongs. Move it away, and resume the run")
+        if not make and not place.exists():
+            return None
         place.mkdir(exist_ok=True)
-    target = place / parts[-1]
-    if target.is_symlink():
-        raise BadInput(f"{target}: is a link; nothing is written through links. Remove it, and resume the run")
-    if target.is_file() and target.stat().st_size == len(data) and target.read_bytes() == data:
-        return
-    beside = place / f".{parts[-1]}.new"
-    beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    os.replace(beside, target)
+    _check_link(place / parts[-1])
+    return place / parts[-1]
+
+
+def _check_link(place: Path) -> None:
+    if place.is_symlink():
+        raise BadInput(f"{place}: is a link; nothing is written through links. Remove it, and resume the run")

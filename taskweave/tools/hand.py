@@ -48,6 +48,12 @@ class Hand:
         """What a trusted statement finds or changes."""
         return self.db.execute(sql, values).fetchall()
 
+    def dicts(self, sql: str, *values: Json) -> list[dict[str, Json]]:
+        """The same, each row by its columns' names."""
+        found = self.db.execute(sql, values)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
     def number(self) -> str:
         """A short name for what this call makes: the same whenever and wherever it is performed."""
         return hashlib.sha256(self.key.encode()).hexdigest()[:8]
@@ -76,3 +82,8 @@ class Hand:
         near = difflib.get_close_matches(wanted, sorted(known), 1)
         hint = f"; did you mean {known[near[0]]!r}?" if near else f"; there are {', '.join(list(self.people)[:8])}"
         raise ToolRefused(f"nobody here is called {named!r}{hint}")
+
+    def name_of(self, id: str) -> str:
+        """The name of who has, or had, this id, else the id."""
+        found = self.rows("SELECT name FROM people WHERE id = ?", id)
+        return found[0][0] if found else id

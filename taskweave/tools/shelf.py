@@ -9,38 +9,100 @@ import difflib
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from taskweave.errors import BadInput
 from taskweave.org.organization import Organization
-from taskweave.tools import agenda, analysis, chat, documents, feed, mail, sql, tickets, wiki
+from taskweave.tools import (
+    agenda,
+    analysis,
+    chat,
+    chat_threads,
+    colleagues,
+    deliverables,
+    documents,
+    excel,
+    excel_edit,
+    excel_figures,
+    feed,
+    feed_social,
+    figures,
+    invitations,
+    mail,
+    mail_threads,
+    mailboxes,
+    sql,
+    sql_tables,
+    tickets,
+    triage,
+    wiki,
+    wiki_history,
+    word,
+    word_edit,
+)
 from taskweave.tools.hand import Person
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import World
 
-_ALL: tuple[Tool, ...] = (
-    *(sql.sql_query, sql.sql_tables, sql.sql_write, analysis.duckdb_query),
-    *(documents.document_write, documents.sheet_write, documents.document_read, documents.document_list),
-    *(mail.mail_send, mail.mail_read, feed.feed_post, feed.feed_read, chat.chat_post, chat.chat_read),
-    *(agenda.calendar_add, agenda.calendar_read, tickets.ticket_open, tickets.ticket_update, tickets.ticket_list),
-    *(wiki.wiki_write, wiki.wiki_read, wiki.wiki_list),
+# In this order they are listed and offered.
+_MODULES: tuple[ModuleType, ...] = (
+    *(
+        sql,
+        sql_tables,
+        analysis,
+        word,
+        word_edit,
+        excel,
+        excel_edit,
+        excel_figures,
+        documents,
+        mail,
+        mail_threads,
+        mailboxes,
+        feed,
+        feed_social,
+    ),
+    *(chat, chat_threads, agenda, invitations, tickets, triage, wiki, wiki_history, colleagues, figures, deliverables),
 )
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
-_READ_ONLY, _SQL = ("sql_query", "sql_tables"), ("sql_query", "sql_tables", "sql_write")
-KITS: dict[str, tuple[str, ...]] = {
-    "sql": _READ_ONLY,
-    **dict.fromkeys(("motherduck", "duckdb"), ("duckdb_query", "sql_tables")),
-    **dict.fromkeys(("sqlite", "database"), _SQL),
-    "word": ("document_write", "document_read", "document_list"),
-    "excel": ("sheet_write", "document_read", "document_list"),
-    **dict.fromkeys(("email", "mail"), ("mail_send", "mail_read")),
-    **dict.fromkeys(("twitter", "mastodon", "feed"), ("feed_post", "feed_read")),
-    "chat": ("chat_post", "chat_read"),
-    "calendar": ("calendar_add", "calendar_read"),
-    "tickets": ("ticket_open", "ticket_update", "ticket_list"),
-    "wiki": ("wiki_write", "wiki_read", "wiki_list"),
+TOOLS: dict[str, Tool] = {made.name: made for module in _MODULES for made in vars(module).values() if isinstance(made, Tool)}
+_ASK = "sql_query sql_tables sql_describe sql_profile"
+_PAGES, _BOOKS = "document_read document_list", "document_read document_list sheet_names sheet_read"
+_KITS = {
+    "sql": _ASK,
+    "duckdb": "duckdb_query sql_tables",
+    "sqlite": f"{_ASK} sql_write sql_create sql_insert",
+    "word": f"document_write {_PAGES} document_append document_replace_section document_replace_text document_comment",
+    "word_more": f"""{_PAGES} document_info document_search document_copy document_section document_add_section document_delete_section
+        document_add_table document_table document_comments""",
+    "excel": f"sheet_write {_BOOKS} sheet_append sheet_total sheet_chart",
+    "excel_more": """sheet_names sheet_read sheet_add sheet_set sheet_find sheet_sort sheet_delete_rows sheet_rename sheet_remove
+        sheet_format sheet_formula sheet_group""",
+    "email": "mail_send mail_read mail_reply mail_forward mail_search",
+    "mail_more": "mail_read mail_open mail_thread mail_reply_all mail_announce mail_sent mail_folder mail_mark mail_move",
+    "twitter": "feed_post feed_read feed_reply feed_boost feed_favourite feed_notifications",
+    "feed_more": "feed_read feed_edit feed_follow feed_unfollow feed_timeline feed_thread feed_account feed_search",
+    "chat": "chat_post chat_read chat_reply chat_react",
+    "chat_more": "chat_read chat_channels chat_search chat_thread",
+    "calendar": "calendar_add calendar_read calendar_answer calendar_free",
+    "calendar_more": "calendar_read calendar_meeting calendar_invite calendar_move calendar_cancel",
+    "tickets": "ticket_open ticket_update ticket_list ticket_assign ticket_comment",
+    "tickets_more": "ticket_list ticket_read ticket_priority ticket_label ticket_link ticket_search",
+    "wiki": "wiki_write wiki_read wiki_list wiki_append wiki_search",
+    "wiki_more": "wiki_list wiki_read wiki_replace wiki_comment wiki_links wiki_history wiki_revision wiki_revert",
+    "people": "people_search people_read people_department",
+    "figures": "figure_list figure_series",
+    "deliverables": "deliverable_recent deliverable_search",
 }
+MOST_IN_A_KIT = 12
+# Other names by which organizations speak of them.
+_SAME = {"motherduck": "duckdb", "database": "sqlite", "mail": "email", "mastodon": "twitter", "feed": "twitter"}
+KITS: dict[str, tuple[str, ...]] = {name: tuple(tools.split()) for name, tools in _KITS.items()}
+KITS |= {name: KITS[kit] for name, kit in _SAME.items()}
+# What fails with a kit, besides itself: a kit and its further one act on the same thing.
+_FURTHER = {f"{kit.removesuffix('_more')}_more": kit for kit in ("word", "excel", "chat", "calendar", "tickets", "wiki")}
+_FURTHER |= {"mail_more": "email", "feed_more": "twitter"}
 PACKAGES: dict[str, tuple[str, ...]] = {documents.EXTRA: ("docx", "openpyxl", "duckdb")}
-_MODULES = {"wiki": wiki, "ticket": tickets, "chat": chat, "calendar": agenda, "feed": feed, "mail": mail, "document": documents}
+_THINGS = {"wiki": wiki, "ticket": tickets, "chat": chat, "calendar": agenda, "feed": feed, "mail": mail, "document": documents}
 
 
 def granted(names: Iterable[str]) -> tuple[Tool, ...]:
@@ -81,8 +143,15 @@ def kits_of(tool: Tool) -> tuple[str, ...]:
     return tuple(kit for kit, names in KITS.items() if tool.name in names)
 
 
+def fails_with(tool: Tool) -> frozenset[str]:
+    """The names of kits and tools whose outage stops this tool: its own, its kits', and those of which a kit is the further part."""
+    kits = kits_of(tool)
+    basic = {_FURTHER[kit] for kit in kits if kit in _FURTHER}
+    return frozenset({tool.name, *kits, *basic, *(name for name, kit in _SAME.items() if kit in basic)})
+
+
 def world_of(people: Iterable[Person], *, domain: str, folder: Path | None) -> World:
     """A new world with all tools for these people; `domain` stands in addresses, files go below `folder`."""
-    schemas = [module.SCHEMA for module in _MODULES.values()]
-    renders = {kind: module.render for kind, module in _MODULES.items()}
+    schemas = [module.SCHEMA for module in _THINGS.values()]
+    renders = {kind: module.render for kind, module in _THINGS.items()}
     return World(tools=TOOLS, schemas=schemas, renders=renders, people=people, domain=domain, folder=folder)

@@ -1,4 +1,7 @@
-"""The ticket system: who has to do what, and what was noted.  Entry points: `ticket_open`, `ticket_update`, `ticket_list`."""
+"""The ticket system: who has to do what, and what was noted.  Entry points: `ticket_open`, `ticket_update`, `ticket_list`.
+
+Who gets them, and how they belong together, is in `triage.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,11 @@ CREATE TABLE tickets (
     revision INTEGER
 );
 CREATE TABLE ticket_notes (ticket TEXT, revision INTEGER, author TEXT, at TEXT, status TEXT, text TEXT, PRIMARY KEY (ticket, revision));
+CREATE TABLE ticket_labels (ticket TEXT, label TEXT, PRIMARY KEY (ticket, label));
+CREATE TABLE ticket_links (ticket TEXT, relation TEXT, other TEXT, PRIMARY KEY (ticket, relation, other));
 """
 MOST_LISTED = 50
-_LISTED = ("id", "title", "status", "priority", "assignee", "changed")
+LISTED = ("id", "title", "status", "priority", "assignee", "changed")
 
 
 @tool(writes=True)
@@ -38,11 +43,7 @@ def ticket_open(hand: Hand, title: Line, text: Prose, assignee: MaybeLine, prior
 @tool(writes=True)
 def ticket_update(hand: Hand, id: Line, status: Literal["open", "in progress", "done", "rejected"], note: Prose) -> Json:
     """Change a ticket's status and leave a note on it."""
-    found = hand.rows("SELECT revision FROM tickets WHERE id = ?", id)
-    if not found:
-        raise ToolRefused(f"there is no ticket {id!r}; ticket_list gives their ids")
-    revision = found[0][0]
-    hand.based_on("ticket", id, revision)
+    revision = ticket_of(hand, id)["revision"]
     hand.rows("UPDATE tickets SET status = ?, changed = ?, revision = ? WHERE id = ?", status, hand.moment, revision + 1, id)
     hand.rows("INSERT INTO ticket_notes VALUES (?, ?, ?, ?, ?, ?)", id, revision + 1, hand.me.name, hand.moment, status, note)
     hand.touch("ticket", id)
@@ -53,11 +54,20 @@ def ticket_update(hand: Hand, id: Line, status: Literal["open", "in progress", "
 def ticket_list(hand: Hand, status: Literal["open", "in progress", "done", "rejected", "any"], mine: bool) -> Json:
     """List tickets, the last changed first: of one status or any, assigned to you (`mine`) or to anybody."""
     found = hand.rows(
-        f"SELECT {', '.join(_LISTED)} FROM tickets WHERE (? = 'any' OR status = ?) AND (? = 0 OR assignee = ?) "
+        f"SELECT {', '.join(LISTED)} FROM tickets WHERE (? = 'any' OR status = ?) AND (? = 0 OR assignee = ?) "
         "ORDER BY changed DESC, id LIMIT ?",
         *(status, status, int(mine), hand.me.id, MOST_LISTED),
     )
-    return {"tickets": [dict(zip(_LISTED, row, strict=True)) for row in found]}
+    return {"tickets": [dict(zip(LISTED, row, strict=True)) for row in found]}
+
+
+def ticket_of(hand: Hand, id: str) -> dict[str, Json]:
+    """A ticket, on which what follows is based; raises ToolRefused for none."""
+    found = hand.dicts("SELECT * FROM tickets WHERE id = ?", id)
+    if not found:
+        raise ToolRefused(f"there is no ticket {id!r}; ticket_list gives their ids")
+    hand.based_on("ticket", id, found[0]["revision"])
+    return found[0]
 
 
 def render(db: sqlite3.Connection, name: str) -> Iterator[tuple[str, bytes]]:
@@ -71,6 +81,10 @@ def render(db: sqlite3.Connection, name: str) -> Iterator[tuple[str, bytes]]:
             "",
             text,
         ]
+        labels = [label for (label,) in db.execute("SELECT label FROM ticket_labels WHERE ticket = ? ORDER BY label", (name,))]
+        lines += ["", f"Labels: {', '.join(labels)}"] if labels else []
+        links = db.execute("SELECT relation, other FROM ticket_links WHERE ticket = ? ORDER BY relation, other", (name,))
+        lines += [f"- {relation} {other}" for relation, other in links]
         notes = db.execute("SELECT author, at, status, text FROM ticket_notes WHERE ticket = ? ORDER BY revision", (name,))
         lines += [f"\n## {at}, {author}: {now}\n\n{note}" for author, at, now, note in notes]
         yield f"tickets/{name}.md", ("\n".join(lines) + "\n").encode()

@@ -1,4 +1,4 @@
-"""Which tool would this person use now, and with what?  Entry point: `choose`; its words are in `phrases/tools.yaml`.
+"""Which tool would this person use now, and with what?  Entry point: `choose`; its words and calls are in `phrases/tool*.yaml`.
 
 Every second or third time somebody looks something up first; a call that changes something comes after, once.
 """
@@ -6,7 +6,8 @@ Every second or third time somebody looks something up first; a call that change
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from datetime import date, timedelta
 
 from taskweave.backbones.scripted import wording
 from taskweave.backbones.scripted.dice import Dice
@@ -17,20 +18,43 @@ Inputs = Mapping[str, Json]
 INPUTS = frozenset(wording.listed("date author task subtask tools at_hand had colleagues"))
 NONE = "none"
 _IDLE = 0.15  # how often nobody needs a tool
+_ANSWERED = 3  # how much rather than anything else somebody answers what was written to him or her
 _TITLE = 60  # characters of a name
+# What a line of what there is names: a slot of the calls.
+_SEEN = {
+    "table": re.compile(r"own table (\w+)\(subject, hours, noted\)"),
+    "document": re.compile(r"document (.+\.docx) by "),
+    "book": re.compile(r"document (.+\.xlsx) by "),
+    "mail": re.compile(r"mail (\S+) from "),
+    "post": re.compile(r"post (\S+) by "),
+    "message": re.compile(r"message (\S+) in "),
+    "meeting": re.compile(r"meeting (\S+) [0-9: -]+, by .+, asked: "),
+    "own_meeting": re.compile(r"meeting (\S+) [0-9: -]+, your own: "),
+    "ticket": re.compile(r"ticket (\S+): "),
+    "page": re.compile(r"wiki page (.+) by .+, revision [0-9]+, "),
+    "changed_page": re.compile(r"wiki page (.+) by .+, revision (?!1,)[0-9]+, "),
+    "figure": re.compile(r"figure (\S+) "),
+}
 
 
 def choose(inputs: Inputs, dice: Dice) -> Json:
     """{call: {tool, arguments}}; the tool is "none" where there is nothing to do."""
-    names = [tool["name"] for tool in inputs["tools"] if tool["name"] in _WRITERS]
+    tables = load().tables
     had = {one["tool"] for one in inputs["had"]}
-    usable = [name for name in names if name not in had]
-    if had:  # after a look: what changes something
-        usable = [name for name in usable if not name.endswith(("_query", "_read", "_list"))]
+    looks = set(tables["tool_looks"].split())
+    slots = _slots(inputs, dice)
+    usable = [
+        tool["name"]
+        for tool in inputs["tools"]
+        if tool["name"] in tables["tool_calls"]
+        and tool["name"] not in had | (looks if had else set())
+        and _names(tables["tool_calls"][tool["name"]]) <= slots.keys()
+    ]
     if not usable or dice.words.random() < _IDLE:
         return {"call": {"tool": NONE, "arguments": {}}}
+    usable += [name for name in usable for _ in range(_ANSWERED) if name.endswith(("_reply", "_reply_all", "_answer"))]
     name = usable[int(dice.words.random() * len(usable))]
-    return {"call": {"tool": name, "arguments": arguments(name, inputs, dice)}}
+    return {"call": {"tool": name, "arguments": _arguments(name, slots, dice)}}
 
 
 def chosen(inputs: Inputs, dice: Dice) -> Json:
@@ -42,32 +66,80 @@ def chosen(inputs: Inputs, dice: Dice) -> Json:
 def flat(inputs: Inputs, dice: Dice) -> Json:
     """The arguments of a tool alone, each list as one text: cells stand between "|", rows between ";"."""
     tool = inputs["tool"]
-    made = arguments(tool["name"], inputs, dice)
+    made = _arguments(tool["name"], _slots(inputs, dice), dice)
     return {one["name"]: _flat(made[one["name"]], one["most"]) for one in tool["arguments"]}
 
 
 def _flat(value: Json, most: int) -> Json:
     if isinstance(value, list):
-        value = "; ".join(" | ".join(row) if isinstance(row, list) else row for row in value) if _nested(value) else " | ".join(value)
+        rows = value if any(isinstance(row, list) for row in value) else [value]
+        value = "; ".join(" | ".join(map(str, row)) for row in rows)
     return wording.within(value, most) if isinstance(value, str) else value
 
 
-def _nested(value: Json) -> bool:
-    return any(isinstance(row, list) for row in value)
-
-
-def arguments(name: str, inputs: Inputs, dice: Dice) -> dict[str, Json]:
-    """What the tool of this name is called with."""
-    colleagues = [one["name"] for one in inputs["colleagues"]] or [str(inputs["author"]["name"])]
+def _arguments(name: str, slots: Mapping[str, Json], dice: Dice) -> dict[str, Json]:
+    """What the tool of this name is called with; what is not known is left as the name of the work, which the tool may refuse."""
     draft = Draft(dice.words, {})
-    draft.know(
-        task=str(inputs["task"]["title"]).rstrip("."),
-        goal=str(inputs["subtask"]["goal"]).rstrip("."),
-        author=str(inputs["author"]["name"]),
-        colleague=colleagues[int(dice.words.random() * len(colleagues))],
-    )
-    made: dict[str, Json] = _WRITERS[name](draft, inputs)
+    draft.know(**{name: slots[name] for name in ("task", "goal", "author", "colleague")})
+    call = load().tables["tool_calls"][name]
+    made: dict[str, Json] = _filled(call, draft, {**dict.fromkeys(_names(call), slots["name"]), **slots})
     return made
+
+
+def _slots(inputs: Inputs, dice: Dice) -> dict[str, Json]:
+    """What this person knows and sees."""
+    colleagues = [one["name"] for one in inputs["colleagues"]] or [str(inputs["author"]["name"])]
+    today, task, author = str(inputs["date"]), str(inputs["task"]["title"]).rstrip(".")[:200], str(inputs["author"]["name"])
+    goal = str(inputs["subtask"]["goal"]).rstrip(".")[:200]
+    slots: dict[str, Json] = {
+        "task": task,
+        "goal": goal,
+        "author": author,
+        "colleague": colleagues[int(dice.words.random() * len(colleagues))],
+        "name": _name(task),
+        "date": today,
+        "day": (date.fromisoformat(today) + timedelta(days=2)).isoformat(),
+        "hours": inputs["subtask"].get("hours", 4),
+        "statement": _statement(inputs, task, goal, author),
+        "new_table": f"{re.sub('[^a-z]+', '_', goal.casefold())[:32].strip('_') or 'notes'}_{today[5:].replace('-', '')}",
+    }
+    for one in inputs.get("organization", {}).get("departments", ())[:1]:
+        slots["department"] = one["name"]
+    for slot, pattern in _SEEN.items():
+        found = [match[1] for line in inputs["at_hand"] if (match := pattern.match(line))]
+        if found:
+            slots[slot] = found[int(dice.words.random() * len(found))]
+        if slot == "ticket" and len(found) > 1:
+            slots["other_ticket"] = next(other for other in found if other != slots[slot])
+    own = [match[1] for line in inputs["at_hand"] if (match := re.match(rf"post (\S+) by {re.escape(author)}: ", line))]
+    if own:
+        slots["own_post"] = own[0]
+    return slots
+
+
+def _names(given: Json) -> set[str]:
+    """The slots that a call's arguments name."""
+    if isinstance(given, str):
+        return set(re.findall(r"\{(\w+)\}", given))
+    parts = given.values() if isinstance(given, dict) else given if isinstance(given, list) else ()
+    return {name for part in parts for name in _names(part)}
+
+
+def _filled(given: Json, draft: Draft, slots: Mapping[str, Json]) -> Json:
+    """A call's arguments with what is known in the place of slots, rules and lists."""
+    if isinstance(given, dict):
+        return {name: _filled(part, draft, slots) for name, part in given.items()}
+    if isinstance(given, list):
+        return [_filled(part, draft, slots) for part in given]
+    if not isinstance(given, str):
+        return given
+    if given.startswith("=") and given[1:] in load().rules:
+        return draft.say(given[1:])[: 200 if given == "=tool_subject" else 500]
+    if given.startswith("?"):
+        return draft.pick(load().tables[given[1:]])
+    if whole := re.fullmatch(r"\{(\w+)\}", given):
+        return slots[whole[1]]
+    return given.format_map(slots)
 
 
 def _name(text: str) -> str:
@@ -76,54 +148,10 @@ def _name(text: str) -> str:
     return " ".join(words)[:_TITLE].strip(" -(") or "Notes"
 
 
-def _query(draft: Draft, _: Inputs) -> Json:
-    return {"statement": draft.pick(load().tables["tool_queries"])}
-
-
-def _analysis(draft: Draft, _: Inputs) -> Json:
-    return {"statement": draft.pick(load().tables["tool_analyses"])}
-
-
-def _sql_write(draft: Draft, inputs: Inputs) -> Json:
+def _statement(inputs: Inputs, task: str, goal: str, author: str) -> str:
+    """A table for findings, and what goes into it once it is there."""
     tables = load().tables
     if not any("findings" in line for line in inputs["at_hand"]):
-        return {"statement": tables["tool_table"]}
-    slots = {"subject": draft.slots["task"], "finding": draft.slots["goal"], "author": draft.slots["author"]}
-    return {"statement": tables["tool_insert"].format(**{name: text.replace("'", "''") for name, text in slots.items()})}
-
-
-def _document(draft: Draft, _: Inputs) -> Json:
-    return {"name": _name(draft.slots["task"]), "title": draft.slots["task"][:200], "text": draft.say("tool_document")}
-
-
-def _sheet(draft: Draft, _: Inputs) -> Json:
-    tables = load().tables
-    rows = [[draft.slots["goal"][:200], draft.slots["author"], draft.pick(tables["tool_states"])]]
-    return {"name": _name(draft.slots["task"]), "columns": tables["tool_columns"], "rows": rows}
-
-
-def _mail(draft: Draft, _: Inputs) -> Json:
-    return {"to": [draft.slots["colleague"]], "subject": draft.say("tool_subject")[:200], "text": draft.say("tool_mail")}
-
-
-def _ticket(draft: Draft, _: Inputs) -> Json:
-    title = draft.slots["task"][:200]
-    return {"title": title, "text": draft.say("tool_ticket"), "assignee": draft.slots["colleague"], "priority": "normal"}
-
-
-_WRITERS: Mapping[str, Callable[[Draft, Inputs], Json]] = {
-    "sql_query": _query,
-    "duckdb_query": _analysis,
-    "sql_write": _sql_write,
-    "document_write": _document,
-    "sheet_write": _sheet,
-    "mail_send": _mail,
-    "mail_read": lambda draft, inputs: {},
-    "document_list": lambda draft, inputs: {},
-    "feed_post": lambda draft, inputs: {"text": draft.say("tool_post")[:500], "in_reply_to": ""},
-    "feed_read": lambda draft, inputs: {},
-    "chat_post": lambda draft, inputs: {"channel": "general", "text": draft.say("tool_message")},
-    "ticket_open": _ticket,
-    "wiki_write": lambda draft, inputs: {"title": _name(draft.slots["task"]), "text": draft.say("tool_page")},
-    "wiki_list": lambda draft, inputs: {},
-}
+        return str(tables["tool_table"])
+    slots = {"subject": task, "finding": goal, "author": author}
+    return str(tables["tool_insert"].format(**{name: text.replace("'", "''") for name, text in slots.items()}))
