@@ -45,6 +45,10 @@ class Tooling:
         people = [person_of(agent) for agent in population.agents]
         return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org), servers)
 
+    def amended(self, org: Organization) -> Tooling:
+        """The tools of the same world as another organization gives them."""
+        return Tooling(self.world, by_role(org))
+
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
         return tuple(tool for tool in self._tools[role] if failing.isdisjoint(fails_with(tool)))
