@@ -1,22 +1,22 @@
-"""From what a person gave to a run that runs: begin, resume, drive, inject.
+"""From a folder to a run that runs: drive, resume.  What a person gave is checked before anything is asked or written.
 
-Entry points: those four, for the command line and for Python alike.  Everything is checked before anything is written.
+Entry points: those two, for the command line and for Python alike; beside them what makes folders (`begin`, `fork`) and `inject`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from taskweave import interrupts, telemetry
-from taskweave.answering import answering_of, asked_in, backbone_for, lasting, make_ready, replays, routes_in
+from taskweave.answering import answering_of
 from taskweave.backbones.members import members_of
-from taskweave.engine.budget import Budget
+from taskweave.beginning import begin
+from taskweave.branching import fork
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.engine.witness import Witness
@@ -27,37 +27,27 @@ from taskweave.errors import (
     DiskFull,
     Divergence,
     Interrupted,
-    RunRefused,
     Stopped,
     TooManyFallbacks,
 )
-from taskweave.experiments.fork import Fork, make, plan
-from taskweave.given import checked, left_out, prompt_folders
+from taskweave.given import checked, price_file
+from taskweave.injecting import inject
+from taskweave.loading import Organization
 from taskweave.org.calendar import WorkCalendar
-from taskweave.org.population import Population
-from taskweave.org.schema import load, parse
-from taskweave.prompts import PromptBook
-from taskweave.records import StyleName
 from taskweave.report.status import status
-from taskweave.runs import Inbox, Injection, RunConfig, RunFolder, Segment, default_path
-from taskweave.runs.budgets import BUDGETS, budget_of, costs, prices_in, refuse_unpriced, taken
-from taskweave.runs.folder import refuse_place
-from taskweave.runs.forking import Answering
-from taskweave.runs.inbox import name_of
+from taskweave.runs import Inbox, RunFolder
+from taskweave.runs.budgets import budget_of, prices_in, refuse_unpriced, taken
 from taskweave.runs.inputs import changed, write_down
 from taskweave.runs.resuming import cause_now, stays_stopped
-from taskweave.shipped import find_organization
-from taskweave.simulation.incidents import FORK, load_incidents, too_late
-from taskweave.simulation.incidents.rate import given
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
-from taskweave.tools.shelf import by_role
 
 if TYPE_CHECKING:
-    from taskweave.org.schema import Organization as Resolved
-    from taskweave.records import Backbone, Json
+    from taskweave.records import Backbone
     from taskweave.telemetry.spans import Facts
+
+__all__ = ["Organization", "begin", "drive", "ending", "fork", "inject", "resume"]
 
 ENDINGS: Mapping[str, type[Stopped]] = {
     "interrupted": Interrupted,
@@ -68,144 +58,7 @@ ENDINGS: Mapping[str, type[Stopped]] = {
     "refused": BackboneOut,
     "disk": BackboneOut,
 }
-ROUTING = "routing.yaml"  # within the run folder
 NAMED = 6  # so many changed inputs are named in full
-
-
-class Organization:
-    """An organization and the file it came from.  Attributes (`name`, `roles`, `goals`, ...) are those of the resolved one."""
-
-    def __init__(self, text: str | bytes, file: str = "organization") -> None:
-        """From a file's content; raises OrganizationInvalid with every problem in it."""
-        self.text = text
-        self.resolved: Resolved = parse(text, file)
-
-    @classmethod
-    def load(cls, path: str | Path, *, warn: list[str] | None = None) -> Organization:
-        """From a file, or by the name of a built-in one.  `warn` collects what is odd but legal.
-
-        Raises OrganizationInvalid with every problem in it.
-        """
-        file = find_organization(path)
-        loaded = cls.__new__(cls)
-        loaded.resolved = load(file, warn=warn)
-        loaded.text = file.read_bytes()
-        return loaded
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("resolved", "text"):  # not set yet, while it is being unpickled
-            raise AttributeError(name)
-        return getattr(self.resolved, name)
-
-    def __repr__(self) -> str:
-        return f"Organization({self.resolved.name!r}, {len(self.resolved.roles)} roles)"
-
-
-def begin(
-    org: Organization,
-    *,
-    out: Path | None,
-    backbone: str | Backbone,
-    seed: int,
-    until: str,
-    base_url: str | None,
-    prompts: Sequence[Path],
-    assign: Literal["match", "model"],
-    incidents: Sequence[Path],
-    limit: int,
-    patience: float,
-    tags: Mapping[str, str],
-    extra: Sequence[Mapping[str, Json]] = (),
-    style: StyleName | None = None,
-    routing: Path | None = None,
-    max_fallback: float | None = None,
-    budget_usd: float | None = None,
-    budget_tokens: int | None = None,
-    budget_hours: float | None = None,
-    without: str | Sequence[str] = (),
-    look: bool = True,
-    say: Callable[[str], None] = lambda _: None,
-    prices: Path | None = None,
-    agree: Callable[[Backbone, StyleName | None], None] | None = None,
-    rate: str | None = None,
-) -> tuple[RunFolder, Backbone]:
-    """Check everything that was given, then make the run's folder.
-
-    `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
-    and nothing is written, and may raise.
-    `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
-    `rate` ("1/month") draws over the year from incidents that name no time.
-    `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
-    which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
-    """
-    checked(
-        seed=seed,
-        until=until,
-        limit=limit,
-        patience=patience,
-        assign=assign,
-        base_url=base_url,
-        tags=tags,
-        style=style,
-        max_fallback=max_fallback,
-        budget_usd=budget_usd,
-        budget_tokens=budget_tokens,
-        budget_hours=budget_hours,
-        rate=rate,
-    )
-    parts = left_out(without)
-    resolved = org.resolved
-    by_role(resolved)  # names every tool that is none
-    calendar = WorkCalendar(resolved.calendar)
-    calendar.boundary(until)
-    routing_text, routes = routes_in(routing, resolved, say)
-    answering = backbone_for(backbone, base_url, routes)
-    population = Population.sample(resolved, seed)
-    payloads = given(incidents, resolved, population, calendar, rate=rate, seed=seed)
-    place = out if out is not None else default_path(resolved.slug, seed)
-    refuse_place(place)  # before anything is paid
-    own_prices = _price_file(prices)
-    listed = prices_in(prices)
-    refuse_unpriced(budget_usd, _named(backbone), members_of(answering), listed)
-    if agree is not None and not replays(backbone):
-        agree(answering, style)
-    make_ready(answering)
-    budget = Budget(usd=budget_usd, tokens=budget_tokens, cost=costs(_named(backbone), listed))
-    chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say, budget=budget)
-    laid = prompt_folders(prompts, chosen)
-    PromptBook.load(*laid).try_out(laid[0])
-    config = RunConfig(
-        organization=resolved.name,
-        seed=seed,
-        until=until,
-        backbone=lasting(backbone) if isinstance(backbone, str) else answering.name,
-        backbone_given="name" if isinstance(backbone, str) else "object",
-        base_url=base_url,
-        limit=limit,
-        assign=assign,
-        patience=patience,
-        tags=dict(tags),
-        routing=None if routes is None else ROUTING,
-        style=chosen,
-        max_fallback=max_fallback,
-        budget_usd=budget_usd,
-        budget_tokens=budget_tokens,
-        budget_hours=budget_hours,
-        without=parts,
-        segments=(Segment(backbone=answering.name, origin=answering.origin),),
-    )
-    folder = RunFolder.create(
-        place,
-        config=config,
-        organization_text=org.text,
-        prompts_dirs=laid,
-        population_json=population.to_json(),
-        injections=Injection.name([*payloads, *extra]),
-        routing_text=routing_text,
-        before=before,
-        prices=own_prices,
-    )
-    return folder, answering
 
 
 def resume(
@@ -236,7 +89,7 @@ def resume(
     if until is not None:
         _not_behind(folder, until)
     answering = answering_of(folder, backbone, base_url)
-    own_prices = _price_file(prices)
+    own_prices = price_file(prices)
     usd = budget_usd if budget_usd is not None else folder.config.budget_usd
     refuse_unpriced(usd, folder.config.backbone, members_of(answering), prices_in(prices, folder.prices()))
     with folder.lock():
@@ -261,91 +114,6 @@ def drive(
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         return _within(folder, backbone, observe, told)
-
-
-def fork(
-    parent: RunFolder,
-    *,
-    at: str,
-    out: Path | None = None,
-    incidents: Sequence[Path] = (),
-    drop: Sequence[str] = (),
-    redraws: Sequence[int] = (),
-    prompts: Sequence[Path] = (),
-    backbone: str | Backbone | None = None,
-    base_url: str | None = None,
-    look: bool = True,
-    say: Callable[[str], None] = lambda _: None,
-    agree: Callable[[Backbone, list[Fork]], None] | None = None,
-    **told: Any,
-) -> list[tuple[RunFolder, Backbone]]:
-    """Make forks of a run, to be driven: one, or one for each of `redraws`.  Everything is checked before anything is written.
-
-    `backbone` answers from the fork's week on, the parent's where None; `look`, `say` and `agree` as in `begin`; `told` are settings that
-    change no request (until, limit, patience, max_fallback, budgets, tags), the parent's where None.
-    """
-    checked(**{name: value for name, value in told.items() if value is not None})
-    laid = prompt_folders(prompts, parent.config.style)[1:] if prompts else []
-    if laid:
-        PromptBook.load(parent.path / parent.config.segments[-1].prompts, *laid).try_out(prompt_folders((), parent.config.style)[0])
-    answering, before, own = None, None, backbone if backbone is not None and not isinstance(backbone, str) else None
-    if backbone is None:
-        asked = answering_of(parent, None, base_url)
-    else:
-        asked = backbone_for(backbone, base_url, parent.routes())
-        make_ready(asked)
-        spec = lasting(backbone) if isinstance(backbone, str) else asked.name
-        answering = Answering(
-            identity=asked.name, origin=asked.origin, spec=spec, base_url=base_url, given="object" if own is not None else "name"
-        )
-    forks = plan(
-        parent, at=at, out=out, incidents=incidents, drop=drop, redraws=redraws, prompts=laid, answering=answering, until=told.get("until")
-    )
-    allowed = {name: told[name] if told.get(name) is not None else getattr(parent.config, name) for name in BUDGETS}
-    given = parent.config.backbone if backbone is None else _named(backbone)
-    refuse_unpriced(allowed["budget_usd"], given, members_of(asked), parent.prices())
-    if agree is not None:
-        agree(asked, forks)
-    if backbone is not None:
-        budget = Budget(usd=allowed["budget_usd"], tokens=allowed["budget_tokens"], cost=costs(given, parent.prices()))
-        _, before = asked_in(parent.config.style, backbone, asked, base_url, prompts, look=look, say=say, budget=budget)
-    elif base_url is not None:
-        told["base_url"] = base_url
-    folders = [make(parent, one, before=before, **told) for one in forks]
-    return [(folder, answering_of(folder, own, None)) for folder in folders]
-
-
-def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[str] | None = None) -> list[str]:
-    """Put the incidents of a file into a run, live or before it is resumed; returns their ids.
-
-    `at` (week:14, quarter:2 or a date) counts for those that name no time of their own; `warn` collects what is odd but legal.
-    Raises IncidentInvalid for the file, RunRefused for a run that is over and for a time that has passed.
-    """
-    org = folder.organization()
-    calendar = WorkCalendar(org.calendar)
-    payloads = load_incidents(file, org, folder.population(), calendar)
-    now = status(folder)
-    if now.week >= len(calendar.weeks):
-        raise RunRefused(f"{folder.path}: the run is finished, its year is over. {FORK}")
-    if at is not None:
-        payloads = [payload if payload.get("tick") is not None else {**payload, "tick": calendar.tick_of(at)} for payload in payloads]
-    for payload in payloads:
-        tick = payload.get("tick")
-        if tick is None and now.finished:
-            raise RunRefused(
-                f"{folder.path}: the run is finished, it has reached its horizon {folder.config.until}. {FORK} To let an incident happen "
-                f"in a continuation, say when with --at week:{now.week + 1} or later, "
-                f"then 'taskweave resume {quote(str(folder.path))} --until year'."
-            )
-        if tick is not None and tick <= now.tick:
-            raise RunRefused(too_late(payload, tick, calendar, folder.path, now.date))
-    with JournalReader(folder.journal_path) as journal:
-        known = [one.id for one in journal.injections()]
-    ids = [folder.send(payload, known=known) for payload in payloads]
-    if warn is not None:
-        named = [(payload["title"], id_) for payload, id_ in zip(payloads, ids, strict=True) if id_ != name_of(payload)]
-        warn += [f"{id_}: a second incident of that title; the run had been given {title!r} before" for title, id_ in named]
-    return ids
 
 
 def ending(outcome: Outcome) -> type[Stopped] | None:
@@ -457,21 +225,6 @@ def _without_room(folder: RunFolder, full: DiskFull) -> Outcome:
     with JournalReader(folder.journal_path) as reader:
         weeks = reader.weeks()
     return Outcome(stop="disk", cause=str(full), week=len(weeks), digest=weeks[-1].digest if weeks else None, executed=0)
-
-
-def _named(backbone: str | Backbone) -> str:
-    """As a run's config says it."""
-    return backbone if isinstance(backbone, str) else backbone.name
-
-
-def _price_file(file: Path | None) -> bytes | None:
-    """The content of a person's price file, once it is known to be one.  Raises FileInvalid with its problems."""
-    if file is None:
-        return None
-    from taskweave.backbones.pricing import read_prices
-
-    read_prices(file)
-    return file.read_bytes()
 
 
 def _in_a_loop() -> bool:

@@ -1,7 +1,7 @@
 """Is what a program gave to `simulate` or `resume` of the kind that is needed?  The command line's own parser has asked before.
 
-Entry points: `checked`, `checked_backbone`, `several`, `left_out`, `prompt_folders`.  Each error says what was given, where, and what to
-give instead.
+Entry points: `checked`, `checked_backbone`, `several`, `left_out`, `prompt_folders`, `price_file`.  Each error says what was given,
+where, and what to give instead.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taskweave.errors import BadInput
 from taskweave.records import MOST, StyleName, is_text
 from taskweave.runs.config import PARTS, Part
 from taskweave.shipped import COMPACT, prompt_files, shipped_prompts
+
+if TYPE_CHECKING:
+    from taskweave.records import Backbone
 
 _COPIES = "'taskweave new DIR' makes a folder with copies of the shipped prompts."
 
@@ -74,6 +77,21 @@ def prompt_folders(folders: Sequence[Path], style: StyleName = "full") -> list[P
         if not prompt_files(laid[-1]):
             raise BadInput(f"{laid[-1]}: no prompt lies there (no *.md beside a README). {_COPIES}")
     return [shipped_prompts(style), *laid]
+
+
+def named(backbone: str | Backbone) -> str:
+    """As a run's config says it."""
+    return backbone if isinstance(backbone, str) else backbone.name
+
+
+def price_file(file: Path | None) -> bytes | None:
+    """The content of a person's price file, once it is known to be one.  Raises FileInvalid with its problems."""
+    if file is None:
+        return None
+    from taskweave.backbones.pricing import read_prices
+
+    read_prices(file)
+    return file.read_bytes()
 
 
 def _whole(value: Any) -> bool:

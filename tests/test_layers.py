@@ -22,7 +22,10 @@ FOUNDATIONS = {"org", "engine", "pool"}
 PORTS = {"prompts", "runs", "backbones", "tools", "telemetry"}
 LOOP = {"simulation"}
 READERS = {"evaluation", "exports", "report", "conversations", "orgagent"}
-DOOR = {"__main__", "cli", "api", "answering", "driving", "estimating", "given", "interrupts", "looking", "rehearsal", ""}
+DOOR = {
+    *("__main__", "cli", "api", "answering", "beginning", "branching", "driving", "estimating", "given", "injecting", "interrupts"),
+    *("loading", "looking", "reading", "rehearsal", ""),
+}
 MAY: dict[str, set[str]] = {
     **dict.fromkeys(WORDS, WORDS),
     **dict.fromkeys(FOUNDATIONS, WORDS),
@@ -40,7 +43,7 @@ ONLY_IN = {
     "openai": ("backbones/openai.py",),
     "sqlmodel": ("pool/", "evaluation/"),
     "sqlalchemy": ("pool/", "evaluation/"),
-    "pandas": ("api.py",),
+    "pandas": ("reading.py",),
     "typer": ("cli/",),
     "opentelemetry": ("telemetry/spans.py", "telemetry/exporting.py"),
 }
@@ -50,7 +53,7 @@ WALL_CLOCK_IN = (
     "backbones/",
     "runs/",
     "cli/",
-    "api.py",
+    "reading.py",
     "report/status.py",
     "telemetry/spans.py",
 )

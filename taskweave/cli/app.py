@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from taskweave import errors, interrupts
 from taskweave.cli import output
-from taskweave.records import MOST, StyleName, is_text
+from taskweave.records import StyleName, is_text
 
 _USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps its click
 
@@ -184,51 +184,6 @@ Without = Annotated[
         metavar="PART",
         help="A part of the loop to leave out: diagnose, align, reconcile, roll_up or retrieval; may be given more than once, "
         "e.g. --without diagnose.",
-        show_default=False,
-    ),
-]
-
-
-def positive(param: typer.CallbackParam, number: float | None) -> float | None:
-    """A number above 0 that can be reached."""
-    if number is None:
-        return None
-    most = MOST[str(param.name)]
-    if not number > 0:
-        raise typer.BadParameter(f"{number} is not above 0; name how much is allowed, for example 2.5.")
-    if number > most:
-        raise typer.BadParameter(f"{number} is more than can be allowed, which is {most:,.0f}; name less, or leave it out.")
-    return number
-
-
-BudgetUsd = Annotated[
-    float | None,
-    typer.Option(
-        "--budget-usd",
-        metavar="X",
-        callback=positive,
-        help="The most dollars that the run may spend, over all its sessions; it stops before that, resumable, e.g. --budget-usd 5.",
-        show_default=False,
-    ),
-]
-BudgetTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--budget-tokens",
-        metavar="N",
-        min=1,
-        callback=positive,
-        help="The most tokens, of prompts and answers, that it may take likewise, e.g. --budget-tokens 2000000.",
-        show_default=False,
-    ),
-]
-BudgetHours = Annotated[
-    float | None,
-    typer.Option(
-        "--budget-hours",
-        metavar="H",
-        callback=positive,
-        help="The most hours that it may run likewise; what is in flight then is given up, e.g. --budget-hours 8.",
         show_default=False,
     ),
 ]

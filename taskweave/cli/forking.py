@@ -14,10 +14,11 @@ import typer
 
 from taskweave import interrupts
 from taskweave.cli import output
-from taskweave.cli.app import AsJson, BaseUrl, BudgetHours, BudgetTokens, BudgetUsd, Prompts, RunName, Until
+from taskweave.cli.app import AsJson, BaseUrl, Prompts, RunName, Until
 from taskweave.cli.estimating import ask_to_go_on, may_be_billed
+from taskweave.cli.options import BudgetHours, BudgetTokens, BudgetUsd, Limit, Look, MaxFallback, Patience, Tag, Yes, tags
 from taskweave.cli.progress import Watch, amount, dollars
-from taskweave.cli.running import MaxFallback, concluded, finite, tags, told
+from taskweave.cli.running import concluded, told
 from taskweave.errors import Divergence
 
 if TYPE_CHECKING:
@@ -82,34 +83,15 @@ def fork(
         ),
     ] = None,
     until: Annotated[str | None, Until] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="The most calls in flight at a time, e.g. --limit 4.", show_default=False)
-    ] = None,
-    patience: Annotated[
-        float | None,
-        typer.Option(
-            "--patience",
-            callback=finite,
-            min=0,
-            help="Seconds to wait out an outage, and that one call may take (at least 5), e.g. --patience 60.",
-            show_default=False,
-        ),
-    ] = None,
+    limit: Annotated[int | None, Limit] = None,
+    patience: Annotated[float | None, Patience] = None,
     max_fallback: MaxFallback = None,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
     budget_hours: BudgetHours = None,
-    look: Annotated[
-        bool,
-        typer.Option("--look/--no-look", help="Whether a new endpoint is asked first whether it can do what is needed, e.g. --no-look."),
-    ] = True,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Begin without the question that a backbone which is paid for calls for, e.g. --yes.")
-    ] = False,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="K=V", help="A note kept with the fork, e.g. --tag study=pilot.", show_default=False),
-    ] = None,
+    look: Look = True,
+    yes: Yes = False,
+    tag: Tag = None,
     as_json: AsJson = False,
 ) -> None:
     """See what a change would have made of a run, e.g. [bold]taskweave fork company-a-1 --at week:14 --incidents audit.yaml[/bold].

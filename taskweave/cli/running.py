@@ -5,7 +5,6 @@ Entry point: `register`.  What they do is in `taskweave.driving`; here they are 
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +16,6 @@ from taskweave.cli.app import (
     AsJson,
     Assign,
     BaseUrl,
-    BudgetHours,
-    BudgetTokens,
-    BudgetUsd,
     Org,
     Prices,
     Prompts,
@@ -31,9 +27,20 @@ from taskweave.cli.app import (
     named_assign,
     named_style,
 )
+from taskweave.cli.options import (
+    BudgetHours,
+    BudgetTokens,
+    BudgetUsd,
+    Limit,
+    Look,
+    MaxFallback,
+    Patience,
+    Tag,
+    Yes,
+    tags,
+)
 from taskweave.cli.progress import Watch
-from taskweave.errors import BadInput
-from taskweave.records import MOST, StyleName
+from taskweave.records import StyleName
 
 if TYPE_CHECKING:
     from taskweave.estimating import Estimate
@@ -41,39 +48,6 @@ if TYPE_CHECKING:
     from taskweave.runs import RunFolder
     from taskweave.simulation.year import Outcome
     from taskweave.telemetry import Telemetry
-
-
-def share(text: str) -> float:
-    """ "20%" or "0.2" -> 0.2."""
-    number = text.strip().removesuffix("%").strip()
-    try:
-        found = float(number) / (100 if text.strip().endswith("%") else 1)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found <= 1:
-        raise typer.BadParameter(f"{text!r} is no share; write for example 20% or 0.2.")
-    return found
-
-
-MaxFallback = Annotated[
-    float | None,
-    typer.Option(
-        "--max-fallback",
-        metavar="SHARE",
-        parser=share,
-        help="Stop, resumable, once more than this share of the answers had to be made by code, e.g. --max-fallback 20%.",
-        show_default=False,
-    ),
-]
-
-
-def finite(seconds: float | None) -> float | None:
-    """A number of seconds that a clock can reach."""
-    if seconds is not None and not seconds <= MOST["patience"]:
-        raise typer.BadParameter(
-            f"{seconds} is not a number of seconds up to {MOST['patience']:,.0f}; name one, for example 86400 for a day."
-        )
-    return seconds
 
 
 def run(
@@ -114,16 +88,8 @@ def run(
         ),
     ] = None,
     rate: Rate = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The most calls in flight at a time, e.g. --limit 4.")] = 16,
-    patience: Annotated[
-        float,
-        typer.Option(
-            "--patience",
-            callback=finite,
-            min=0,
-            help="Seconds to wait out an outage before the run stops, and that one call may take (at least 5), e.g. --patience 60.",
-        ),
-    ] = 600.0,
+    limit: Annotated[int, Limit] = 16,
+    patience: Annotated[float, Patience] = 600.0,
     style: Annotated[
         Style | None,
         typer.Option(
@@ -147,29 +113,10 @@ def run(
     budget_tokens: BudgetTokens = None,
     budget_hours: BudgetHours = None,
     without: Without = None,
-    look: Annotated[
-        bool,
-        typer.Option(
-            "--look/--no-look",
-            help="Whether an endpoint that was never probed is asked first whether it can do what is needed, e.g. --no-look.",
-        ),
-    ] = True,
+    look: Look = True,
     prices: Prices = None,
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", help="Begin without the question that a backbone which is paid for calls for, where no budget bounds it, e.g. --yes."
-        ),
-    ] = False,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tag",
-            metavar="K=V",
-            help="A note kept with the run; may be given more than once, e.g. --tag study=pilot.",
-            show_default=False,
-        ),
-    ] = None,
+    yes: Yes = False,
+    tag: Tag = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate an organization into a new run folder, e.g. [bold]taskweave run company_a --until quarter[/bold]."""
@@ -244,20 +191,8 @@ def resume(
     run: RunName,
     until: Annotated[str | None, Until] = None,
     base_url: BaseUrl = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", min=1, help="The most calls in flight from now on, e.g. --limit 4.", show_default=False),
-    ] = None,
-    patience: Annotated[
-        float | None,
-        typer.Option(
-            "--patience",
-            callback=finite,
-            min=0,
-            help="Seconds to wait out an outage from now on, and that one call may take (at least 5), e.g. --patience 60.",
-            show_default=False,
-        ),
-    ] = None,
+    limit: Annotated[int | None, Limit] = None,
+    patience: Annotated[float | None, Patience] = None,
     max_fallback: MaxFallback = None,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
@@ -316,15 +251,6 @@ def prompt(
     output.line(f"# {shown.site}: {shown.tokens} tokens")
     for message in shown.messages:
         output.line(f"\n--- {message.role}\n{message.text}")
-
-
-def tags(given: list[str]) -> dict[str, str]:
-    """["study=pilot"] -> {"study": "pilot"}."""
-    pairs = [tag.partition("=") for tag in given]
-    for key, equals, _ in pairs:
-        if not equals or not key:
-            raise BadInput(f"--tag {key!r}: a tag is written K=V, for example --tag study=pilot.")
-    return {key: value for key, _, value in pairs}
 
 
 def told() -> Telemetry:

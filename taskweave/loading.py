@@ -1,0 +1,41 @@
+"""An organization as a person has it: what its file says, resolved, and the very bytes, which a run keeps.  Entry point: `Organization`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from taskweave.org.schema import load, parse
+from taskweave.shipped import find_organization
+
+if TYPE_CHECKING:
+    from taskweave.org.schema import Organization as Resolved
+
+
+class Organization:
+    """An organization and the file it came from.  Attributes (`name`, `roles`, `goals`, ...) are those of the resolved one."""
+
+    def __init__(self, text: str | bytes, file: str = "organization") -> None:
+        """From a file's content; raises OrganizationInvalid with every problem in it."""
+        self.text = text
+        self.resolved: Resolved = parse(text, file)
+
+    @classmethod
+    def load(cls, path: str | Path, *, warn: list[str] | None = None) -> Organization:
+        """From a file, or by the name of a built-in one.  `warn` collects what is odd but legal.
+
+        Raises OrganizationInvalid with every problem in it.
+        """
+        file = find_organization(path)
+        loaded = cls.__new__(cls)
+        loaded.resolved = load(file, warn=warn)
+        loaded.text = file.read_bytes()
+        return loaded
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("resolved", "text"):  # not set yet, while it is being unpickled
+            raise AttributeError(name)
+        return getattr(self.resolved, name)
+
+    def __repr__(self) -> str:
+        return f"Organization({self.resolved.name!r}, {len(self.resolved.roles)} roles)"
