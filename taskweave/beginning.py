@@ -19,6 +19,7 @@ from taskweave.runs import Injection, RunConfig, RunFolder, Segment, default_pat
 from taskweave.runs.budgets import costs, prices_in, refuse_unpriced
 from taskweave.runs.folder import refuse_place
 from taskweave.simulation.incidents.rate import given
+from taskweave.tools.servers import fetched, refuse_unset
 from taskweave.tools.shelf import by_role
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def begin(
     prices: Path | None = None,
     agree: Callable[[Backbone, StyleName | None], None] | None = None,
     rate: str | None = None,
+    reach: bool = True,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
@@ -62,7 +64,8 @@ def begin(
     `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
     `rate` ("1/month") draws over the year from incidents that name no time.
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
-    which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
+    which nothing is known whether it can do what the run needs; without `reach` the servers that the organization names are not started,
+    and their tools are left out.  `say` hears of all three, a line each.
     """
     checked(
         seed=seed,
@@ -82,6 +85,8 @@ def begin(
     parts = left_out(without)
     resolved = org.resolved
     by_role(resolved)  # names every tool that is none
+    if reach and not replays(backbone):
+        refuse_unset(resolved)
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
     routing_text, routes = routes_in(routing, resolved, say)
@@ -100,6 +105,8 @@ def begin(
     chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say, budget=budget)
     laid = prompt_folders(prompts, chosen)
     PromptBook.load(*laid).try_out(laid[0])
+    servers = _servers(org, backbone, say) if reach else {}
+    by_role(resolved, servers)
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
@@ -130,5 +137,13 @@ def begin(
         routing_text=routing_text,
         before=before,
         prices=own_prices,
+        servers=servers,
     )
     return folder, answering
+
+
+def _servers(org: Organization, backbone: str | Backbone, say: Callable[[str], None]) -> dict[str, Json]:
+    """What the organization's servers say of their tools; of a run that is replayed, what they said then."""
+    if isinstance(backbone, str) and replays(backbone):
+        return RunFolder.open(backbone.partition(":")[2].strip()).servers()
+    return fetched(org.resolved, org.folder, say)

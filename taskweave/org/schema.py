@@ -13,6 +13,7 @@ from taskweave.org import form, recurring
 from taskweave.org.form import Field, Kind, Reading
 from taskweave.org.inference import resolve
 from taskweave.org.organization import Organization
+from taskweave.org.servers import SERVERS
 from taskweave.org.validate import check
 from taskweave.org.yamlfile import Unreadable, compose, read_limited
 from taskweave.records import Json
@@ -158,6 +159,7 @@ FILE: Kind = form.record(
         "activities": Field(_NAMES, "the vocabulary of activities"),
         "environment": Field(form.mapping_of(form.clean_name, _KPI, "a reading"), "readings that drift, and the goals that move them"),
         "tools": Field(form.SWITCH, "on: agents use the tools that their roles name; off by default"),
+        "servers": Field(SERVERS, "MCP servers whose tools roles may name under 'tools', by name"),
         "work": Field(recurring.WORK, "streams and cycles of recurring work, by name"),
     }
 )

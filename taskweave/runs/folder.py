@@ -39,6 +39,7 @@ CONFIG = "config.json"
 # What may change without changing a request.
 RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback", "budget_usd", "budget_tokens", "budget_hours"})
 PRICES = "prices.yaml"
+SERVERS = "servers.json"
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
 
@@ -80,10 +81,12 @@ class RunFolder:
         routing_text: bytes | None = None,
         before: Callable[[Journal], None] | None = None,
         prices: bytes | None = None,
+        servers: Mapping[str, Json] | None = None,
     ) -> RunFolder:
         """Make the folder of a new run; later `prompts_dirs` lay over earlier ones, `routing_text` goes where the config says.
 
-        `before` writes down what was asked before it; `prices` is the content of a person's own price file.
+        `before` writes down what was asked before it; `prices` is the content of a person's own price file;
+        `servers` is what the servers of the organization said of their tools.
 
         Raises as `appear` does.
         """
@@ -92,6 +95,8 @@ class RunFolder:
             _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
             if prices is not None:
                 write(building / PRICES, prices)
+            if servers:
+                write(building / SERVERS, json.dumps(servers, indent=2, sort_keys=True, ensure_ascii=True) + "\n")
 
         appear(path, fill)
         return RunFolder(path, config)
@@ -173,6 +178,20 @@ class RunFolder:
 
         file = self.path / PRICES
         return read_prices(file) if file.is_file() else None
+
+    def servers(self) -> dict[str, Json]:
+        """What the run keeps of the servers that its organization names, if it names any.  Raises BadInput for a damaged file."""
+        file = self.path / SERVERS
+        if not file.is_file():
+            return {}
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+            for one in found.values():
+                if not all(isinstance(one["folder"], str) and tool.keys() == {"name", "told", "takes"} for tool in one["tools"]):
+                    raise ValueError("a tool lacks something")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadInput(f"{file}: cannot be read ({error}). The tools of its servers are in it; restore it from a copy.") from error
+        return dict(found)
 
     def prompts(self, segment: Segment | None = None) -> PromptBook:
         """The prompts of a segment, of the first where none is named, as they were when it was made."""

@@ -17,8 +17,9 @@ from taskweave.errors import ToolRefused
 from taskweave.records import BY_CODE_SAID, Json, canonical
 from taskweave.simulation import answers
 from taskweave.simulation.setting import Setting
-from taskweave.simulation.tooling import effect_of
 from taskweave.tools.at_hand import at_hand
+from taskweave.tools.landing import effect_of
+from taskweave.tools.servers import ServerTool
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import Called, Effect
 
@@ -79,13 +80,16 @@ async def use(
             break
         name, arguments = answered.value
         key = f"{result}:tool#{number}"
-        outcome = await ctx.look_up(
-            f"tool:{name}",
-            {"arguments": arguments, "actor": agent, "moment": moment, "after": [effect.key for effect in after]},
-            lambda after=after, name=name, arguments=arguments, key=key: _outcome(  # type: ignore[misc]  # defaults bind them
-                tooling.world.call(tools[name], arguments, actor=agent, moment=moment, key=key, after=after), agent, moment
-            ),
-        )
+        if isinstance(chosen := tools[name], ServerTool):
+            outcome = await tooling.servers.use(ctx, chosen, arguments, actor=agent, moment=moment)
+        else:
+            outcome = await ctx.look_up(
+                f"tool:{name}",
+                {"arguments": arguments, "actor": agent, "moment": moment, "after": [effect.key for effect in after]},
+                lambda after=after, name=name, arguments=arguments, key=key: _outcome(  # type: ignore[misc]  # defaults bind them
+                    tooling.world.call(tools[name], arguments, actor=agent, moment=moment, key=key, after=after), agent, moment
+                ),
+            )
         rows.append({"id": key, "tool": name, "arguments": arguments, "outcome": outcome})
         had.append({"tool": name, "said": outcome["said"]})
         if outcome["writes"]:

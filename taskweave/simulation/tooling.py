@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from taskweave.pool.tables import Row
 from taskweave.records import Json
-from taskweave.tools.hand import Person
+from taskweave.tools import landing
+from taskweave.tools.servers import Servers
 from taskweave.tools.shelf import by_role, kits_of, world_of
 from taskweave.tools.tool import Tool
-from taskweave.tools.world import Effect, World
+from taskweave.tools.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,19 +27,24 @@ if TYPE_CHECKING:
 class Tooling:
     """The tools of an organization's roles, and the world they act on."""
 
-    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]]) -> None:
-        self.world, self._tools = world, tools
+    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], servers: Servers) -> None:
+        self.world, self.servers, self._tools = world, servers, tools
 
     @classmethod
-    def begin(cls, org: Organization, population: Population, folder: Path) -> Tooling | None:
-        """That of a run, whose files go below `folder`; None where the organization's tools are off."""
+    def begin(cls, org: Organization, population: Population, folder: Path, servers: Mapping[str, Json]) -> Tooling | None:
+        """That of a run, whose files go below `folder`; None where the organization's tools are off.
+
+        `servers` is what the run keeps of the servers that its organization names.
+        """
         if not org.tools:
             return None
-        people = [
-            Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
-            for agent in population.agents
-        ]
-        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org))
+        people = landing.people_of(population)
+        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org, servers), Servers(org, servers))
+
+    def close(self) -> None:
+        """Let go of the world, and end the servers that were called."""
+        self.servers.close()
+        self.world.close()
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
@@ -46,27 +52,9 @@ class Tooling:
 
     def land(self, week: int, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
-        effects = [effect_of(row) for table, row in rows if table == "tool_calls" and row["outcome"]["writes"]]
-        landings = self.world.land(
-            week,
-            effects,
-            readings=[(row["week"], row["kpi"], row["value"]) for table, row in rows if table == "readings"],
-            deliverables=[
-                (row["id"], row["title"], row["artifact"], self.world.name_of(row["agent"]), row["finished"])
-                for table, row in rows
-                if table == "results" and row["subtask"] is None
-            ],
-        )
+        landings = landing.land(self.world, week, rows)
         return [
-            (landing.effect.key, landing.effect.actor, conflict if landing.landed else f"nothing came of it: {conflict}")
-            for landing in landings
-            for conflict in landing.conflicts
+            (one.effect.key, one.effect.actor, conflict if one.landed else f"nothing came of it: {conflict}")
+            for one in landings
+            for conflict in one.conflicts
         ]
-
-
-def effect_of(row: Mapping[str, Json]) -> Effect:
-    """The effect of a call, as its row of tool_calls has it."""
-    outcome = row["outcome"]
-    return Effect(
-        key=row["id"], tool=row["tool"], arguments=row["arguments"], actor=outcome["by"], moment=outcome["at"], seen=outcome["seen"]
-    )

@@ -334,7 +334,7 @@ async def simulate(
         )
         setting.tally.halt = engine.halt
         if setting.tooling is not None:
-            closing.callback(setting.tooling.world.close)
+            closing.callback(setting.tooling.close)
         clock = Clock()
         ledger = Ledger(engine, journal, pool, calendar, setting.tally, lambda: int(clock.env.now))
         ledger.tooling = setting.tooling
@@ -387,7 +387,7 @@ def _settings(folder: RunFolder, org: Organization, population: Population, cale
         tally=Tally(config.max_fallback),
         style=_style(config.style),
         without=frozenset(config.without),
-        tooling=Tooling.begin(org, population, folder.path / "artifacts"),
+        tooling=Tooling.begin(org, population, folder.path / "artifacts", folder.servers()),
     )
     return [
         replace(

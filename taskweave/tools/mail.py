@@ -68,7 +68,7 @@ def mail_send(hand: Hand, to: Recipients, subject: Line, text: Prose) -> Json:
     return {"id": number, "to": list(addresses)}
 
 
-@tool()
+@tool(personal=True)
 def mail_read(hand: Hand) -> Json:
     """Read the last 10 e-mails in your own mailbox, the newest first."""
     query = "SELECT sender, subject, sent, text FROM mails JOIN mailboxes ON mail = id WHERE box = ? ORDER BY sent DESC, id LIMIT ?"

@@ -49,13 +49,15 @@ Prose = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 class Tool:
     """A function `(hand, **arguments) -> JSON` under a name; `writes` says whether it changes the world.
 
-    `needs` is the extra (`pip install "taskweave[EXTRA]"`) without which it cannot work, "" for none.
+    `needs` is the extra (`pip install "taskweave[EXTRA]"`) without which it cannot work, "" for none; a `personal` one is about whoever
+    calls it.
     """
 
     name: str
     function: Callable[..., Json]
     writes: bool
     needs: str = ""
+    personal: bool = False
 
     @property
     def summary(self) -> str:
@@ -109,9 +111,9 @@ class Tool:
             raise ToolRefused(f"{self.name}: {'; '.join(found)}. It takes: {takes}") from None
 
 
-def tool(*, writes: bool = False, needs: str = "") -> Callable[[Callable[..., Json]], Tool]:
+def tool(*, writes: bool = False, needs: str = "", personal: bool = False) -> Callable[[Callable[..., Json]], Tool]:
     """Make a tool of a function, under the function's own name."""
-    return lambda function: Tool(name=function.__name__, function=function, writes=writes, needs=needs)
+    return lambda function: Tool(name=function.__name__, function=function, writes=writes, needs=needs, personal=personal)
 
 
 def _plain(schema: Json) -> Json:

@@ -101,6 +101,10 @@ class World:
         """Whether it is one of the people of the world, who are the same from its beginning to its end."""
         return person in self._people
 
+    def admit(self, person: Person) -> None:
+        """Let somebody look who is not one of the organization: no table has them."""
+        self._people[person.id] = person
+
     def name_of(self, person: str) -> str:
         """The name of who has this id, else the id."""
         return self._people[person].name if person in self._people else person
