@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -14,14 +13,19 @@ from typing import Any
 
 import pytest
 
-from taskweave.api import Run
+from taskweave.api import Run, simulate
+from taskweave.backbones.scripted import Scripted
 from taskweave.engine.outside import MOST_AT_ONCE
 from taskweave.errors import BadInput, Divergence, OrganizationInvalid, ToolRefused
 from taskweave.loading import Organization
+from taskweave.org import show
+from taskweave.org.population import Population
+from taskweave.org.schema import parse
 from taskweave.records import Request
 from taskweave.simulation.answers import NO_TOOL
 from taskweave.tools.mcp_schema import checked, tamed
 from taskweave.tools.servers import Servers, fetched, kept
+from taskweave.tools.shelf import by_role
 from tests.mcp_clients import ROOT
 from tests.simulated import WORKSHOP, rows, simulated
 from tests.test_tool_use import choosing, using
@@ -91,14 +95,10 @@ def test_a_resume_a_replay_a_fork_and_a_verification_call_nobody_again(tmp_path:
     run = simulated(tmp_path / "run", text, until="week:2", stubs=LOOKING)
     before, starts = noted(tmp_path / "crm"), noted(tmp_path / "crm", "starts.jsonl")
     assert run.verify().ok
-    fork = run.fork(at="week:2", out=tmp_path / "fork", backbone=None) if run.config.backbone_given == "name" else None
-    assert fork is None or fork.digest() == run.digest()
+    fork = run.fork(at="week:2", out=tmp_path / "fork", backbone=Scripted(LOOKING))
+    assert fork.digest() == run.digest()
     (run.path / "run.db").unlink()
-    from taskweave.backbones.scripted import Scripted
-
     digest = Run.open(run.path).resume(backbone=Scripted(LOOKING)).digest()
-    from taskweave.api import simulate
-
     again = simulate(Organization(text), out=tmp_path / "again", backbone=f"replay:{run.path}", until="week:2")
     assert again.outcome is not None
     assert again.digest() == digest
@@ -122,8 +122,6 @@ def test_a_call_that_a_kill_interrupted_is_never_made_again_and_is_recorded_as_u
     process.wait()
     (begun,) = noted(crm)
     (crm / "wake").touch()
-    from taskweave.backbones.scripted import Scripted
-
     run = Run.open(place).resume(backbone=Scripted(LOOKING))
     assert run.finished
     after = noted(crm)
@@ -138,6 +136,19 @@ def test_a_call_that_a_kill_interrupted_is_never_made_again_and_is_recorded_as_u
     assert run.verify().ok
 
 
+def test_a_run_with_weeks_to_come_is_not_resumed_without_its_keys_and_a_whole_one_is_rebuilt_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = simulated(tmp_path / "run", shop(tmp_path / "crm"), until="week:1", stubs=LOOKING)
+    digest = run.digest()
+    monkeypatch.delenv("CRM_TOKEN")
+    with pytest.raises(BadInput, match="the server 'crm' needs the environment variable CRM_TOKEN"):
+        run.resume(until="week:2", backbone=Scripted(LOOKING))
+    (run.path / "run.db").unlink()
+    assert run.resume(backbone=Scripted(LOOKING)).digest() == digest
+    assert run.verify().ok
+
+
 # ---------------------------------------------------------------- what is asked at the begin, and kept
 def test_the_tools_are_asked_for_once_and_kept_with_the_run_and_are_among_its_inputs(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", shop(tmp_path / "crm"), until="week:1", stubs=LOOKING)
@@ -146,8 +157,6 @@ def test_the_tools_are_asked_for_once_and_kept_with_the_run_and_are_among_its_in
     assert kept_now["crm"]["tools"][0]["takes"]["properties"]["kind"] == {"anyOf": [{"enum": ["firm", "person"]}, {"type": "null"}]}
     kept_now["crm"]["tools"][0]["told"] = "Something else."
     (run.path / "servers.json").write_text(json.dumps(kept_now))
-    from taskweave.backbones.scripted import Scripted
-
     with pytest.raises(Divergence, match=r"servers.json: crm.lookup_customer"):
         run.resume(until="week:2", backbone=Scripted(LOOKING))
     (run.path / "servers.json").write_text("{")
@@ -207,10 +216,6 @@ def test_the_folder_of_the_file_is_where_a_server_runs_and_validating_or_showing
 
 
 def test_an_organization_that_is_shown_resolved_keeps_its_servers(tmp_path: Path) -> None:
-    from taskweave.org import show
-    from taskweave.org.population import Population
-    from taskweave.org.schema import parse
-
     org = Organization(shop(tmp_path / "crm", more=", tools: [lookup_customer]")).resolved
     text = show.resolved(org, Population.sample(org, 1))
     assert parse(text, "resolved").servers == org.servers
@@ -239,8 +244,6 @@ def test_what_is_wrong_with_servers_in_the_file_is_said_with_its_line(line: int,
 
 
 def test_a_server_may_not_have_the_name_of_a_kit() -> None:
-    from taskweave.tools.shelf import by_role
-
     with pytest.raises(BadInput, match="the server 'wiki' has the name of tools that are there anyway"):
         by_role(Organization(WORKSHOP + "tools: on\nservers: {wiki: {command: x}}\n").resolved)
 
@@ -413,4 +416,3 @@ def test_nothing_is_called_where_no_tool_is_chosen(tmp_path: Path) -> None:
     simulated(tmp_path / "run", shop(tmp_path / "crm"), until="week:1", stubs=none)
     assert noted(tmp_path / "crm") == []
     assert len(noted(tmp_path / "crm", "starts.jsonl")) == 1
-    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

@@ -158,6 +158,21 @@ def test_nothing_but_the_protocol_is_on_stdout_and_the_end_of_stdin_ends_it(run:
     assert server.returncode == 0
 
 
+def test_a_client_that_reads_no_more_is_no_trouble(run: Run) -> None:
+    server = process(str(run.path))
+    assert server.stderr is not None
+    assert server.stdout is not None
+    assert server.stdin is not None
+    assert b"serving" in server.stderr.readline()
+    server.stdout.close()
+    server.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n{no json\n')
+    server.stdin.close()
+    errors = server.stderr.read().decode()
+    server.stderr.close()
+    assert server.wait(30) == 0, errors
+    assert "BrokenPipe" not in errors
+
+
 def test_an_interrupt_ends_it_at_once(run: Run) -> None:
     server = process(str(run.path))
     assert server.stderr is not None

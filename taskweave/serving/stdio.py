@@ -29,8 +29,11 @@ def refuse_missing() -> None:
 
 
 def serve(desk: Desk, program: str) -> None:
-    """Answer until stdin ends; `program` is the version that the client is told."""
-    asyncio.run(_served(desk, program))
+    """Answer until stdin ends, or nobody reads the answers; `program` is the version that the client is told."""
+    try:
+        asyncio.run(_served(desk, program))
+    except* BrokenPipeError:
+        pass  # the client is gone
 
 
 async def _served(desk: Desk, program: str) -> None:
