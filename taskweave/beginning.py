@@ -19,7 +19,7 @@ from taskweave.runs import Injection, RunConfig, RunFolder, Segment, default_pat
 from taskweave.runs.budgets import costs, prices_in, refuse_unpriced
 from taskweave.runs.folder import refuse_place
 from taskweave.simulation.incidents.rate import given
-from taskweave.tools.servers import fetched, refuse_unset
+from taskweave.tools.mcp_servers import fetched, refuse_unset
 from taskweave.tools.shelf import by_role
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def begin(
     `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
     `rate` ("1/month") draws over the year from incidents that name no time.
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
-    which nothing is known whether it can do what the run needs; without `reach` the servers that the organization names are not started,
+    which nothing is known whether it can do what the run needs; without `reach` the MCP servers that the organization names are not started,
     and their tools are left out.  `say` hears of all three, a line each.
     """
     checked(
@@ -105,8 +105,8 @@ def begin(
     chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say, budget=budget)
     laid = prompt_folders(prompts, chosen)
     PromptBook.load(*laid).try_out(laid[0])
-    servers = _servers(org, backbone, say) if reach else {}
-    by_role(resolved, servers)
+    mcp = _mcp_servers(org, backbone, say) if reach else {}
+    by_role(resolved, mcp)
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
@@ -137,13 +137,13 @@ def begin(
         routing_text=routing_text,
         before=before,
         prices=own_prices,
-        servers=servers,
+        mcp=mcp,
     )
     return folder, answering
 
 
-def _servers(org: Organization, backbone: str | Backbone, say: Callable[[str], None]) -> dict[str, Json]:
+def _mcp_servers(org: Organization, backbone: str | Backbone, say: Callable[[str], None]) -> dict[str, Json]:
     """What the organization's servers say of their tools; of a run that is replayed, what they said then."""
     if isinstance(backbone, str) and replays(backbone):
-        return RunFolder.open(backbone.partition(":")[2].strip()).servers()
+        return RunFolder.open(backbone.partition(":")[2].strip()).mcp_servers()
     return fetched(org.resolved, org.folder, say)

@@ -42,7 +42,7 @@ from taskweave.runs.resuming import cause_now, stays_stopped
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
-from taskweave.tools.servers import refuse_unset
+from taskweave.tools.mcp_servers import refuse_unset
 
 if TYPE_CHECKING:
     from taskweave.records import Backbone
@@ -258,5 +258,5 @@ def _not_behind(folder: RunFolder, until: str) -> None:
 def _refuse_unset(folder: RunFolder, until: str | None) -> None:
     """BadInput where weeks are to come in which a server may be called that lacks a variable of its environment."""
     org = folder.organization()
-    if folder.servers() and status(folder).week < WorkCalendar(org.calendar).boundary(until or folder.config.until):
+    if folder.mcp_servers() and status(folder).week < WorkCalendar(org.calendar).boundary(until or folder.config.until):
         refuse_unset(org)

@@ -18,10 +18,10 @@ from taskweave.org.organization import (
     Department,
     Goal,
     Kpi,
+    McpServer,
     Organization,
     Person,
     Role,
-    Server,
     Workload,
     slug,
 )
@@ -54,7 +54,7 @@ def resolve(raw: Raw, reading: Reading) -> Organization:
         activities=tuple(dict.fromkeys(raw.get("activities", ACTIVITIES))),
         environment={name: Kpi(**{**_bounds(kpi), **kpi}) for name, kpi in raw.get("environment", {}).items()},
         tools=raw.get("tools", False),
-        servers={name: Server(**one) for name, one in raw.get("servers", {}).items()},
+        servers={name: McpServer(**one) for name, one in raw.get("servers", {}).items()},
         work={name: recurring.resolve(one) for name, one in raw.get("work", {}).items()},
         given=_given(raw, reading),
     )

@@ -181,7 +181,7 @@ class RecurringWork(Value):
     rework: Rework | None
 
 
-class Server(Value):
+class McpServer(Value):
     """An MCP server: the `command` that starts it, names of the environment variables it is given, and which of its tools may be used.
 
     No `tools`: all of them.  A call takes at most `seconds`.
@@ -214,7 +214,7 @@ class Organization(Value):
     activities: tuple[str, ...]
     environment: dict[str, Kpi]
     tools: bool = False
-    servers: dict[str, Server] = Field(default_factory=dict)
+    servers: dict[str, McpServer] = Field(default_factory=dict)
     work: dict[str, RecurringWork] = Field(default_factory=dict)
     given: frozenset[str] = frozenset()
 

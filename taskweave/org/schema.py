@@ -12,8 +12,8 @@ from taskweave.errors import OrganizationInvalid
 from taskweave.org import form, recurring
 from taskweave.org.form import Field, Kind, Reading
 from taskweave.org.inference import resolve
+from taskweave.org.mcp_servers import SERVERS
 from taskweave.org.organization import Organization
-from taskweave.org.servers import SERVERS
 from taskweave.org.validate import check
 from taskweave.org.yamlfile import Unreadable, compose, read_limited
 from taskweave.records import Json

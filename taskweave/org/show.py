@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from taskweave.org import recurring, servers
+from taskweave.org import mcp_servers, recurring
 from taskweave.org.delegation import Delegation
 from taskweave.org.organization import CrossLink, Organization
 from taskweave.org.population import Agent, Population
@@ -104,7 +104,7 @@ class _Writer:
         values["cross_links"] = [f"{link.source} -> {link.target}" for link in self._org.cross_links]
         values["people"] = self._people()
         values["work"] = {name: recurring.written(one) for name, one in self._org.work.items()}
-        values["servers"] = servers.written(self._org) or None  # left out where there are none
+        values["servers"] = mcp_servers.written(self._org) or None  # left out where there are none
         for role in values["roles"].values():
             del role["title"]
         for key, value in values.items():

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-from taskweave.org import catalogue, recurring, servers, structure
+from taskweave.org import catalogue, mcp_servers, recurring, structure
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.form import Reading, alike, nearest, said
 from taskweave.org.inference import calendar_spec, usual_part
@@ -40,7 +40,7 @@ def check(raw: Raw, reading: Reading) -> None:
     _undescribed(raw, reading)
     _environment(raw, reading)
     _recurring(raw, reading)
-    servers.check(raw, reading)
+    mcp_servers.check(raw, reading)
     _calendar(raw, reading)
 
 

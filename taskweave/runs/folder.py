@@ -39,7 +39,7 @@ CONFIG = "config.json"
 # What may change without changing a request.
 RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback", "budget_usd", "budget_tokens", "budget_hours"})
 PRICES = "prices.yaml"
-SERVERS = "servers.json"
+MCP_SERVERS = "mcp_servers.json"
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
 
@@ -81,12 +81,12 @@ class RunFolder:
         routing_text: bytes | None = None,
         before: Callable[[Journal], None] | None = None,
         prices: bytes | None = None,
-        servers: Mapping[str, Json] | None = None,
+        mcp: Mapping[str, Json] | None = None,
     ) -> RunFolder:
         """Make the folder of a new run; later `prompts_dirs` lay over earlier ones, `routing_text` goes where the config says.
 
         `before` writes down what was asked before it; `prices` is the content of a person's own price file;
-        `servers` is what the servers of the organization said of their tools.
+        `mcp` is what the MCP servers of the organization said of their tools.
 
         Raises as `appear` does.
         """
@@ -95,8 +95,8 @@ class RunFolder:
             _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
             if prices is not None:
                 write(building / PRICES, prices)
-            if servers:
-                write(building / SERVERS, json.dumps(servers, indent=2, sort_keys=True, ensure_ascii=True) + "\n")
+            if mcp:
+                write(building / MCP_SERVERS, json.dumps(mcp, indent=2, sort_keys=True, ensure_ascii=True) + "\n")
 
         appear(path, fill)
         return RunFolder(path, config)
@@ -179,9 +179,9 @@ class RunFolder:
         file = self.path / PRICES
         return read_prices(file) if file.is_file() else None
 
-    def servers(self) -> dict[str, Json]:
+    def mcp_servers(self) -> dict[str, Json]:
         """What the run keeps of the servers that its organization names, if it names any.  Raises BadInput for a damaged file."""
-        file = self.path / SERVERS
+        file = self.path / MCP_SERVERS
         if not file.is_file():
             return {}
         try:

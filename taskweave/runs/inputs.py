@@ -57,8 +57,8 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
     yield from ((f"population.json: {agent['id']}", agent) for agent in agents)
     if (routes := folder.routes()) is not None:
         yield from ((f"{folder.config.routing}: route {number}", route.told()) for number, route in enumerate(routes.routes, 1))
-    for server, kept in folder.servers().items():
-        yield from ((f"{folders.SERVERS}: {server}.{tool['name']}", tool) for tool in kept["tools"])
+    for server, kept in folder.mcp_servers().items():
+        yield from ((f"{folders.MCP_SERVERS}: {server}.{tool['name']}", tool) for tool in kept["tools"])
     for prompts, one in {one.prompts: one for one in folder.config.segments}.items():
         yield from ((f"{prompts}/{prompt.id}.md", prompt.digest) for prompt in folder.prompts(one))
 

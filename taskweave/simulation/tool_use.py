@@ -19,7 +19,7 @@ from taskweave.simulation import answers
 from taskweave.simulation.setting import Setting
 from taskweave.tools.at_hand import at_hand
 from taskweave.tools.landing import effect_of
-from taskweave.tools.servers import ServerTool
+from taskweave.tools.mcp_servers import ServerTool
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import Called, Effect
 
@@ -81,7 +81,7 @@ async def use(
         name, arguments = answered.value
         key = f"{result}:tool#{number}"
         if isinstance(chosen := tools[name], ServerTool):
-            outcome = await tooling.servers.use(ctx, chosen, arguments, actor=agent, moment=moment)
+            outcome = await tooling.mcp.use(ctx, chosen, arguments, actor=agent, moment=moment)
         else:
             outcome = await ctx.look_up(
                 f"tool:{name}",

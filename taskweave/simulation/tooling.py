@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from taskweave.pool.tables import Row
 from taskweave.records import Json
 from taskweave.tools import landing
-from taskweave.tools.servers import Servers
+from taskweave.tools.mcp_servers import McpServers
 from taskweave.tools.shelf import by_role, kits_of, world_of
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import World
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 class Tooling:
     """The tools of an organization's roles, and the world they act on."""
 
-    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], servers: Servers) -> None:
-        self.world, self.servers, self._tools = world, servers, tools
+    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], mcp: McpServers) -> None:
+        self.world, self.mcp, self._tools = world, mcp, tools
 
     @classmethod
-    def begin(cls, org: Organization, population: Population, folder: Path, servers: Mapping[str, Json]) -> Tooling | None:
+    def begin(cls, org: Organization, population: Population, folder: Path, mcp: Mapping[str, Json]) -> Tooling | None:
         """That of a run, whose files go below `folder`; None where the organization's tools are off.
 
-        `servers` is what the run keeps of the servers that its organization names.
+        `mcp` is what the run keeps of the MCP servers that its organization names.
         """
         if not org.tools:
             return None
         people = landing.people_of(population)
-        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org, servers), Servers(org, servers))
+        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org, mcp), McpServers(org, mcp))
 
     def close(self) -> None:
         """Let go of the world, and end the servers that were called."""
-        self.servers.close()
+        self.mcp.close()
         self.world.close()
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:

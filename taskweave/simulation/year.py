@@ -387,7 +387,7 @@ def _settings(folder: RunFolder, org: Organization, population: Population, cale
         tally=Tally(config.max_fallback),
         style=_style(config.style),
         without=frozenset(config.without),
-        tooling=Tooling.begin(org, population, folder.path / "artifacts", folder.servers()),
+        tooling=Tooling.begin(org, population, folder.path / "artifacts", folder.mcp_servers()),
     )
     return [
         replace(

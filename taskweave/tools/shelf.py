@@ -11,12 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from taskweave.errors import BadInput
+from taskweave.org.mcp_servers import server_of
 from taskweave.org.organization import Organization
-from taskweave.org.servers import server_of
 from taskweave.records import Json
 from taskweave.tools import agenda, chat, documents, feed, mail, sql, tickets, wiki
 from taskweave.tools.hand import Person
-from taskweave.tools.servers import ServerTool, kept, of_role
+from taskweave.tools.mcp_servers import ServerTool, kept, of_role
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import World
 
@@ -61,15 +61,15 @@ def granted(names: Iterable[str]) -> tuple[Tool, ...]:
     return tuple(tool for tool in TOOLS.values() if tool.name in wanted)
 
 
-def by_role(org: Organization, servers: Mapping[str, Json] | None = None) -> dict[str, tuple[Tool, ...]]:
+def by_role(org: Organization, mcp: Mapping[str, Json] | None = None) -> dict[str, tuple[Tool, ...]]:
     """The tools of each role of an organization, none where its tools are off.
 
-    `servers` is what was fetched of the servers that it names; without it roles have none of their tools.
+    `mcp` is what was fetched of the MCP servers that it names; without it roles have none of their tools.
     Raises BadInput for a name that is no tool, and where packages are missing that a tool needs.
     """
     if taken := [name for name in org.servers if name in KITS or name in TOOLS]:
         raise BadInput(f"the server {taken[0]!r} has the name of tools that are there anyway; call it otherwise")
-    outside = kept(org, servers or {}, TOOLS)
+    outside = kept(org, mcp or {}, TOOLS)
     found: dict[str, tuple[Tool, ...]] = {}
     for title, role in org.roles.items():
         try:

@@ -1,4 +1,4 @@
-"""A small MCP server for tests, by hand, since it also has to misbehave: `python mcp_servers.py FOLDER [MISDEED]`.
+"""A small MCP server for tests, by hand, since it also has to misbehave: `python crm_server.py FOLDER [MISDEED]`.
 
 It notes every call with its idempotency key in FOLDER/calls.jsonl.  MISDEED: what it does instead of a call's answer, or at its start.
 """

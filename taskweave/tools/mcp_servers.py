@@ -1,4 +1,4 @@
-"""Which tools does a role have of MCP servers, and how is one called at most once?  Entry points: `fetched`, `kept`, `Servers`.
+"""Which tools does a role have of MCP servers, and how is one called at most once?  Entry points: `fetched`, `kept`, `McpServers`.
 
 Their tools are asked for once, at a run's begin, and kept with the run: a resume, a replay and a verification need no server.  A server
 runs from the first call that is made of it, in the process that drives the run.  What it says is data, bounded and without the keys.
@@ -27,7 +27,7 @@ from taskweave.tools.tool import Tool
 
 if TYPE_CHECKING:
     from taskweave.engine.promises import Context
-    from taskweave.org.organization import Organization, Server
+    from taskweave.org.organization import McpServer, Organization
 
 IDEMPOTENCY_KEY = "taskweave/idempotency-key"  # in a call's `_meta`
 MOST_TOOLS, MOST_PAGES = 64, 20  # of one server
@@ -75,7 +75,7 @@ def refuse_unset(org: Organization) -> None:
         raise BadInput(f"the server {server!r} needs the environment variable {missing[0]}, which is not set: export {missing[0]}=...")
 
 
-def _used(org: Organization) -> dict[str, Server]:
+def _used(org: Organization) -> dict[str, McpServer]:
     """The servers that a role names, where tools are on."""
     named = {tool.strip().partition(".")[0] for role in org.roles.values() for tool in role.tools} if org.tools else set()
     return {name: one for name, one in org.servers.items() if name in named}
@@ -104,11 +104,11 @@ def fetched(org: Organization, folder: Path, say: Callable[[str], None] = lambda
     return found
 
 
-def _start(one: Server, folder: Path) -> Wire:
+def _start(one: McpServer, folder: Path) -> Wire:
     return Wire(one.command, folder=folder, env={name: os.environ.get(name, "") for name in one.env}, seconds=one.seconds)
 
 
-def _listed(wire: Wire, one: Server) -> tuple[list[dict[str, Json]], list[str]]:
+def _listed(wire: Wire, one: McpServer) -> tuple[list[dict[str, Json]], list[str]]:
     """The tools that the server lists, as far as they are wanted, and the names of all that were looked at."""
     tools: list[dict[str, Json]] = []
     names: list[str] = []
@@ -130,7 +130,7 @@ def _is_tool(tool: Json) -> bool:
     return isinstance(tool, dict) and isinstance(tool.get("name"), str) and 0 < len(tool["name"]) <= 128
 
 
-def _wanted(name: str, one: Server, listed: Sequence[dict[str, Json]], names: Sequence[str]) -> Sequence[dict[str, Json]]:
+def _wanted(name: str, one: McpServer, listed: Sequence[dict[str, Json]], names: Sequence[str]) -> Sequence[dict[str, Json]]:
     have = [tool["name"] for tool in listed]
     for wanted in one.tools:
         if wanted not in have:
@@ -203,7 +203,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
 
 
 # ---------------------------------------------------------------- while a run is driven
-class Servers:
+class McpServers:
     """The servers of one run: each is started when it is first called, and one call of it is made at a time."""
 
     def __init__(self, org: Organization, found: Mapping[str, Json]) -> None:
@@ -264,7 +264,7 @@ class Servers:
 class _Masks:
     """Hides what the variables of a server hold, wherever it might say it."""
 
-    def __init__(self, one: Server) -> None:
+    def __init__(self, one: McpServer) -> None:
         self._masks = [Mask(os.environ.get(name, "")) for name in one.env]
 
     def masked(self, text: str) -> str:

@@ -24,13 +24,13 @@ from taskweave.org.schema import parse
 from taskweave.records import Request
 from taskweave.simulation.answers import NO_TOOL
 from taskweave.tools.mcp_schema import checked, tamed
-from taskweave.tools.servers import Servers, fetched, kept
+from taskweave.tools.mcp_servers import McpServers, fetched, kept
 from taskweave.tools.shelf import by_role
 from tests.mcp_clients import ROOT
 from tests.simulated import WORKSHOP, rows, simulated
 from tests.test_tool_use import choosing, using
 
-SERVER = Path(__file__).resolve().parent / "mcp_servers.py"
+SERVER = Path(__file__).resolve().parent / "crm_server.py"
 TOKEN = "tok-9f3e71c2aa55"
 
 
@@ -102,7 +102,7 @@ def test_a_resume_a_replay_a_fork_and_a_verification_call_nobody_again(tmp_path:
     again = simulate(Organization(text), out=tmp_path / "again", backbone=f"replay:{run.path}", until="week:2")
     assert again.outcome is not None
     assert again.digest() == digest
-    assert (again.path / "servers.json").read_bytes() == (run.path / "servers.json").read_bytes()
+    assert (again.path / "mcp_servers.json").read_bytes() == (run.path / "servers.json").read_bytes()
     assert noted(tmp_path / "crm") == before
     assert noted(tmp_path / "crm", "starts.jsonl") == starts
 
@@ -111,7 +111,7 @@ def test_a_call_that_a_kill_interrupted_is_never_made_again_and_is_recorded_as_u
     crm, place, file = tmp_path / "crm", tmp_path / "run", tmp_path / "shop.yaml"
     file.write_text(shop(crm, "sleeps"), encoding="utf-8")
     code = (
-        "from pathlib import Path; from tests.test_servers import LOOKING; from taskweave.backbones.scripted import Scripted\n"
+        "from pathlib import Path; from tests.test_mcp_servers import LOOKING; from taskweave.backbones.scripted import Scripted\n"
         f"import taskweave; taskweave.simulate({str(file)!r}, out={str(place)!r}, backbone=Scripted(LOOKING), until='week:1')"
     )
     process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path)
@@ -152,15 +152,15 @@ def test_a_run_with_weeks_to_come_is_not_resumed_without_its_keys_and_a_whole_on
 # ---------------------------------------------------------------- what is asked at the begin, and kept
 def test_the_tools_are_asked_for_once_and_kept_with_the_run_and_are_among_its_inputs(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", shop(tmp_path / "crm"), until="week:1", stubs=LOOKING)
-    kept_now = json.loads((run.path / "servers.json").read_text())
+    kept_now = json.loads((run.path / "mcp_servers.json").read_text())
     assert [tool["name"] for tool in kept_now["crm"]["tools"]] == ["lookup_customer", "add note"]
     assert kept_now["crm"]["tools"][0]["takes"]["properties"]["kind"] == {"anyOf": [{"enum": ["firm", "person"]}, {"type": "null"}]}
     kept_now["crm"]["tools"][0]["told"] = "Something else."
-    (run.path / "servers.json").write_text(json.dumps(kept_now))
-    with pytest.raises(Divergence, match=r"servers.json: crm.lookup_customer"):
+    (run.path / "mcp_servers.json").write_text(json.dumps(kept_now))
+    with pytest.raises(Divergence, match=r"mcp_servers.json: crm.lookup_customer"):
         run.resume(until="week:2", backbone=Scripted(LOOKING))
-    (run.path / "servers.json").write_text("{")
-    with pytest.raises(BadInput, match=r"servers.json: cannot be read"):
+    (run.path / "mcp_servers.json").write_text("{")
+    with pytest.raises(BadInput, match=r"mcp_servers.json: cannot be read"):
         run.resume(until="week:2", backbone=Scripted(LOOKING))
 
 
@@ -295,7 +295,7 @@ def test_a_server_that_cannot_be_started_later_did_certainly_nothing(tmp_path: P
     org = Organization(shop(tmp_path / "crm")).resolved
     found = fetched(org, tmp_path)
     broken = Organization(shop(tmp_path / "crm", "does not start")).resolved
-    servers = Servers(broken, found)
+    servers = McpServers(broken, found)
     tool = kept(org, found, ())["crm"]["lookup_customer"]
     assert servers.call(tool, {"name": "Ada"}, "k") == {
         "ok": False,
@@ -403,7 +403,7 @@ def test_the_sdks_own_servers_can_be_used(tmp_path: Path) -> None:
     org = Organization(WORKSHOP.replace("count: 2,", "count: 2, tools: [sums],") + servers_line).resolved
     found = fetched(org, tmp_path)
     tool = kept(org, found, ())["sums"]["add"]
-    servers = Servers(org, found)
+    servers = McpServers(org, found)
     try:
         assert servers.call(tool, tool.checked({"a": 3, "b": None}), "k1") == {"ok": True, "said": "5"}
         assert not servers.call(tool, {"a": "many"}, "k2")["ok"]
