@@ -169,6 +169,7 @@ def simulate(
     without: str | Sequence[str] = (),
     look: bool = True,
     prices: str | Path | None = None,
+    servers: Mapping[str, str] | None = None,
     observe: Callable[[Progress], None] | None = None,
     tracer_provider: Tracers | None = None,
 ) -> Run:
@@ -178,10 +179,10 @@ def simulate(
     ("1/month") draws so many of those without a time in each period.  `style` is how steps are asked (None: chosen by what is known of the
     backbone), `max_fallback` the share of answers that may be made by code instead before the run stops, `budget_usd`, `budget_tokens` and
     `budget_hours` what it may take at the most over all its sessions, `without` names parts of the loop to leave out (diagnose, align,
-    reconcile, roll_up, retrieval), `look=False` asks nothing of an endpoint beforehand, `prices` is a file of your own prices.
-    `tracer_provider` is OpenTelemetry's, which gets the run's spans and is left as it is (None: one is made where OTEL_* variables ask for
-    it).  Works inside a running event loop.  After an interrupt the run that is returned can be resumed.
-    Raises BadInput for what cannot be used, before anything is written.
+    reconcile, roll_up, retrieval), `look=False` asks nothing of an endpoint beforehand, `prices` is a file of your own prices,
+    `servers` names those that mail ("smtp") and posts ("mastodon") leave for, `tracer_provider` is OpenTelemetry's, which gets the run's
+    spans and is left as it is (None: one where OTEL_* variables ask for it).  Works inside a running event loop; what an interrupt ends can
+    be resumed.  Raises BadInput for what cannot be used, before anything is written.
     """
     checked(tracer_provider=tracer_provider)
     loaded = org if isinstance(org, Organization) else Organization.load(org)
@@ -208,6 +209,7 @@ def simulate(
         without=without,
         look=look,
         prices=Path(prices) if prices is not None else None,
+        servers=servers or {},
     )
     warnings: list[str] = []
     told = Telemetry(tracer_provider=tracer_provider, warn=warnings.append)

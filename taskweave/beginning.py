@@ -12,6 +12,7 @@ from taskweave.engine.budget import Budget
 from taskweave.given import checked, left_out, named, price_file, prompt_folders
 from taskweave.loading import Organization
 from taskweave.org.calendar import WorkCalendar
+from taskweave.org.entities import drawn
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
 from taskweave.records import StyleName
@@ -20,6 +21,7 @@ from taskweave.runs.budgets import costs, prices_in, refuse_unpriced
 from taskweave.runs.folder import refuse_place
 from taskweave.simulation.incidents.rate import given
 from taskweave.tools.mcp_servers import fetched, refuse_unset
+from taskweave.tools.outside.servers import refuse_unready, servers_of
 from taskweave.tools.shelf import by_role
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def begin(
     prices: Path | None = None,
     agree: Callable[[Backbone, StyleName | None], None] | None = None,
     rate: str | None = None,
+    servers: Mapping[str, str] = {},
     reach: bool = True,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
@@ -62,10 +65,10 @@ def begin(
     `prices` is a person's own price file; `agree` is called with what will answer, and in which style, when all is known to be usable
     and nothing is written, and may raise.
     `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
-    `rate` ("1/month") draws over the year from incidents that name no time.
+    `rate` ("1/month") draws over the year from incidents that name no time; `servers` ("smtp", "mastodon") are reached, or "off".
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
-    which nothing is known whether it can do what the run needs; without `reach` the MCP servers that the organization names are not started,
-    and their tools are left out.  `say` hears of all three, a line each.
+    which nothing is known whether it can do what the run needs; `reach` asks the organization's MCP servers for their tools, which are
+    left out otherwise.  `say` hears of all three, a line each.
     """
     checked(
         seed=seed,
@@ -85,6 +88,7 @@ def begin(
     parts = left_out(without)
     resolved = org.resolved
     by_role(resolved)  # names every tool that is none
+    refuse_unready(servers_of(resolved, **servers))
     if reach and not replays(backbone):
         refuse_unset(resolved)
     calendar = WorkCalendar(resolved.calendar)
@@ -125,6 +129,7 @@ def begin(
         budget_tokens=budget_tokens,
         budget_hours=budget_hours,
         without=parts,
+        servers=dict(servers),
         segments=(Segment(backbone=answering.name, origin=answering.origin),),
     )
     folder = RunFolder.create(
@@ -137,6 +142,7 @@ def begin(
         routing_text=routing_text,
         before=before,
         prices=own_prices,
+        entities_json=drawn(resolved, seed),
         mcp=mcp,
     )
     return folder, answering

@@ -43,6 +43,7 @@ from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
 from taskweave.tools.mcp_servers import refuse_unset
+from taskweave.tools.outside.servers import refuse_unready, servers_of
 
 if TYPE_CHECKING:
     from taskweave.records import Backbone
@@ -98,6 +99,7 @@ def resume(
         Inbox(folder.inbox).begin()
         _refuse_changed(folder)
         _refuse_exchanged(folder, answering)
+        refuse_unready(servers_of(folder.organization(), **folder.config.servers))
         folder = folder.with_config(**changes)
         if own_prices is not None:
             folder.keep_prices(own_prices)

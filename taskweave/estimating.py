@@ -8,7 +8,7 @@ from the stand-in's, and with them what is asked: it stays an estimate.
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -200,7 +200,8 @@ def _counted(folder: RunFolder, lengths: Lengths, backbone: str, routes: Routes 
     """Each question of a rehearsal, in the tokens that its backbone reported, and which backbone it would go to.
 
     Where a run like it was measured, its prompts took what they took there; and where less was planned there than the stand-in plans, or
-    more, there is that much less or more to execute.
+    more, there is that much less or more to execute; and
+    tools were looked for as often as there.
     """
     like = lengths.planned is not None and (lengths.planned.organization, lengths.planned.prompts) == (
         folder.config.organization,
@@ -212,9 +213,12 @@ def _counted(folder: RunFolder, lengths: Lengths, backbone: str, routes: Routes 
         agents |= {row["id"]: row["agent"] for row in pool.rows("results")}
         people = {row["id"]: row for row in pool.rows("agents")}  # also those who were hired
     with JournalReader(folder.journal_path) as journal:
+        asked = Counter(one.prompt for one in journal.taken())
         for one in journal.taken():
             length = lengths.steps.get(one.prompt)
             again = length.again if length is not None else 1.0
+            if like and length is not None and length.per_execute:
+                again *= length.per_execute * asked["execute"] / asked[one.prompt]
             place = one.site.rpartition(":")[0]
             period, _, rest = place.partition("@")
             owner, _, task = rest.partition("/")

@@ -195,6 +195,9 @@ class ReadRun:
     def tool_calls(self) -> Table:
         return self.table("tool_calls")
 
+    def entities(self) -> Table:
+        return self.table("entities")
+
     def incidents(self) -> Table:
         return self.table("incidents")
 

@@ -15,7 +15,7 @@ import taskweave.driving as driving
 from taskweave.backbones.scripted import Scripted
 from taskweave.cutting import value_tokens
 from taskweave.records import Json, Request
-from taskweave.shipped import shipped_prompts
+from taskweave.shipped import shipped, shipped_prompts
 
 INCIDENT = {
     "title": "Messages are delayed",
@@ -41,9 +41,20 @@ class Recording(Scripted):
 
 def asked(place: Path, organization: str, assign: Any, until: str = "month:1") -> list[Request]:
     """All requests of the first weeks of an organization in the compact style."""
+    return _asked(place, driving.Organization.load(organization), assign, until)
+
+
+def asked_for_tools(place: Path) -> list[Request]:
+    """What agents of company_a are asked about their tools in the first two weeks, in the compact style."""
+    file = shipped("orgs") / "company_a.yaml"
+    with_tools = driving.Organization(f"{file.read_text(encoding='utf-8')}\ntools: on\n")
+    return [request for request in _asked(place, with_tools, "match", "week:2") if request.prompt.startswith("execute_tool")]
+
+
+def _asked(place: Path, organization: driving.Organization, assign: Any, until: str) -> list[Request]:
     backbone = Recording()
     folder, _ = driving.begin(
-        driving.Organization.load(organization),
+        organization,
         out=place,
         backbone=backbone,
         seed=1,
@@ -68,6 +79,8 @@ def main() -> int:
         for organization, assign in (("tiny", "model"), ("company_a", "match")):
             for request in asked(Path(place) / organization, organization, assign):
                 found.setdefault(request.prompt, []).append(request)
+        for request in asked_for_tools(Path(place) / "tools"):
+            found.setdefault(request.prompt, []).append(request)
     organization = next(
         request.inputs["organization"] for request in found["formulate"] if request.inputs["organization"]["name"] == "Tiny"
     )

@@ -5,7 +5,7 @@
 `window` tokens (UTF-8 bytes / 4) of a prompt are read; of a longer one the front is dropped without a word, or with `honest` it is
 refused.  `forms` are the structured answers that it knows; `usage`, `seeds` and `listing` whether it has these.  `obedient=False`
 is a model that answers in prose whatever form was asked for, `keeping=False` a server that takes a schema and does not keep to it,
-`repeating=False` a model that never repeats a code word.
+`repeating=False` a model that never repeats a code word, `calls` whether it makes native tool calls (None: the server refuses tools).
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ class Endpoint(Loopback):
         obedient: bool = True,
         keeping: bool = True,
         repeating: bool = True,
+        calls: bool | None = True,
         faults: Iterable[int | str | None] = (),
     ) -> None:
         super().__init__(faults=faults)
         self.window, self.honest, self.forms = window, honest, forms
         self.usage, self.seeds, self.obedient, self.repeating = usage, seeds, obedient, repeating
-        self.keeping = keeping
+        self.keeping, self.calls = keeping, calls
         self._draws = itertools.count()
 
     def enter(self, request: dict[str, Any], key: str) -> int | str | None:
@@ -49,6 +50,8 @@ class Endpoint(Loopback):
         form = request.get("response_format", {}).get("type")
         if form is not None and form not in self.forms:
             return "form"
+        if "tools" in request and self.calls is None:
+            return "tools"
         if self.honest and self.window is not None and self._size(request) > self.window:
             return "overflow"
         return fault
@@ -60,6 +63,11 @@ class Endpoint(Loopback):
         if fault is not None:
             return body
         message = body["choices"][0]["message"]
+        if "tools" in request:
+            made = {"name": "parcel_record", "arguments": json.dumps({"room": 12, "sender": "Nordwind"})}
+            answered = {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": made}]}
+            message |= answered if self.calls else {"content": "Recorded.", "tool_calls": None}
+            return body
         message["content"] = self._said(seen, body, message["content"])
         if not self.usage:
             body["usage"] = None

@@ -2,13 +2,14 @@
 
     with Loopback(latency=0.02) as server: OpenAI("any", server.url)
 
-The answer is a valid instance of the schema, drawn from a hash of the messages: equal requests are answered equally, and none is longer
-than `max_tokens`.  It reports usage (with cached tokens for a prefix it has seen), adds it up in `used` (so many `answers` were made),
-counts what is in flight and its peak, and keeps every request.  `faults` are met in order, one a request, before it answers well: an HTTP
-status, or "quota", "key", "overflow", "garbage" (200 and no JSON), "html" (200, no JSON type), "empty" (no choices), "null" (no content),
-"refusal", "truncated", "prose" (JSON in a fence, with talk), "nonsense" (no JSON in it), "drop" (the connection is closed), "made" (it is
-closed once the answer has been made), "hang" (no answer while the server lives), "redirect" (302 to a page that is no chat) and "moved"
-(308 to another path of the same); bytes are the body of an HTTP 400.
+The answer is a valid instance of the schema, or a native call of one of the `tools` with valid arguments, drawn from a hash of the
+messages: equal requests are answered equally, and none is longer than `max_tokens`.  It reports usage (with cached tokens for a prefix
+it has seen), adds it up in `used` (so many `answers` were made), counts what is in flight and its peak, and keeps every request.
+`faults` are met in order, one a request, before it answers well: an HTTP status, or "quota", "key", "tools", "overflow", "garbage" (200
+and no JSON), "html" (200, no JSON type), "empty" (no choices), "null" (no content), "refusal", "truncated", "prose" (JSON in a fence, or
+a call in a tag, with talk), "nonsense" (no JSON in it), "drop" (the connection is closed), "made" (it is closed once the answer has been
+made), "hang" (no answer while the server lives), "redirect" (302 to a page that is no chat) and "moved" (308 to another path of the
+same); bytes are the body of an HTTP 400.
 `python tests/loopback.py --latency 0.02` serves until it is interrupted and prints its address.
 """
 
@@ -31,6 +32,7 @@ _PREFIX_BYTES = 512  # 128 tokens, the step in which providers cache
 _LEAST_CACHED = 8  # steps
 _LONG = {"plan": 90, "summary": 60, "content": 100, "description": 30, "background": 20, "text": 18, "goal": 16, "need": 8, "title": 6}
 ERRORS: dict[str, tuple[int, dict[str, str]]] = {
+    "tools": (400, {"message": "This model does not support tools.", "param": "tools"}),
     "form": (400, {"message": "response_format is not supported by this server.", "param": "response_format"}),
     "quota": (429, {"message": "You exceeded your current quota.", "type": "insufficient_quota", "code": "insufficient_quota"}),
     "key": (401, {"message": "Incorrect API key provided: {key}.", "type": "invalid_request_error", "code": "invalid_api_key"}),
@@ -56,6 +58,8 @@ def instance(schema: Mapping[str, Any], draw: random.Random, words: list[str], n
         low = schema.get("minimum", 0)
         value = draw.uniform(low, schema.get("maximum", low + 10))
         return round(value, 2) if kind == "number" else int(value)
+    if kind == "string" and "format" in schema:
+        return {"date": f"2026-02-{draw.randint(1, 28):02}", "time": f"{draw.randint(8, 17):02}:30:00"}[schema["format"]]
     if kind == "string":
         count = _LONG.get(name, 5)
         return " ".join(draw.choice(words) for _ in range(draw.randint(max(1, count - 3), count + 3))).capitalize()
@@ -120,11 +124,17 @@ class Loopback:
         draw = random.Random(hashlib.sha256(json.dumps([prompt, request.get("seed")]).encode()).digest())
         words = re.findall(r"[a-z]{3,12}", prompt) or ["work"]
         text: str | None = "Done." if schema is None else json.dumps(instance(schema, draw, words))
-        finish, refusal = "stop", None
+        finish, refusal, called = "stop", None, None
+        if "tools" in request:
+            function = draw.choice(request["tools"])["function"]
+            called = {"name": function["name"], "arguments": json.dumps(instance(function["parameters"], draw, words))}
+            text, finish = json.dumps(called), "tool_calls"
         if fault == "truncated":
             text, finish = str(text)[: len(str(text)) // 2], "length"
         elif fault == "prose":
             text = f"<think>Perhaps {{this}}.</think>Here it is:\n```json\n{text}\n```\nI hope it helps."
+            if called is not None:
+                text = f"I will do it.\n<tool_call>\n{json.dumps({**called, 'arguments': json.loads(called['arguments'])})}\n</tool_call>"
         elif fault == "nonsense":
             text = "I would rather talk about the weather."
         elif fault == "null":
@@ -134,7 +144,9 @@ class Loopback:
         most = request.get("max_tokens", request.get("max_completion_tokens"))
         if text is not None and most is not None and len(text.encode()) > 4 * most:
             text, finish = text.encode()[: 4 * most].decode(errors="ignore"), "length"
-        message = {"role": "assistant", "content": text, "refusal": refusal}
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": refusal}
+        if finish == "tool_calls" and fault is None:
+            message |= {"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": called}]}
         spent = -(-len((text or "").encode()) // 4)
         read = -(-len(prompt.encode()) // 4)
         cached = self._cached(prompt.encode())

@@ -40,6 +40,7 @@ def simulated(
     population: Path | None = None,
     style: Any = None,
     without: Sequence[str] = (),
+    servers: Mapping[str, str] | None = None,
 ) -> Run:
     """A finished run in `where`; `organization` is YAML text or a built-in name; incidents are given as their files would say them.
 
@@ -65,6 +66,7 @@ def simulated(
         tags={},
         style=style,
         without=without,
+        servers=servers or {},
     )
     if population is not None:
         shutil.copy(population, where / "population.json")

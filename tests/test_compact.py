@@ -12,7 +12,7 @@ import pytest
 
 import taskweave.driving as driving
 from taskweave.api import Run, simulate
-from taskweave.backbones.scripted import INPUTS, STEPS, Scripted, small
+from taskweave.backbones.scripted import INPUTS, STEPS, TOOL, Scripted, small
 from taskweave.errors import Divergence, PromptInvalid
 from taskweave.given import prompt_folders
 from taskweave.prompts import PromptBook
@@ -22,20 +22,22 @@ from taskweave.shipped import shipped_prompts
 from taskweave.simulation import compact, small_answers
 from taskweave.simulation.answers import Answer
 from taskweave.simulation.small_texts import is_copy, without_repeats
-from tests.compact_samples import asked
+from tests.compact_samples import asked, asked_for_tools
 from tests.simulated import events, rows, simulated
 
 BOOK = PromptBook.load(shipped_prompts("compact"))
 IDS = [prompt.id for prompt in BOOK]
-CHOICES = ("goal", "activity", "role", "after", "to")
+CHOICES = ("goal", "activity", "role", "after", "to", "tool")
+ARGUMENTS = "execute_tool_arguments"  # as many fields as the tool has, of the types that it takes
 LONGER = {"execute": 700, "merge": 620, "partition_week": 500, "diagnose": 480, "respond_task": 480}  # tokens; all others 450
+LONGER |= {"execute_tool": 500, ARGUMENTS: 520}
 
 
 @pytest.fixture(scope="module")
 def requests(tmp_path_factory: pytest.TempPathFactory) -> list[Request]:
     """What is asked in the first month of tiny, which chooses its roles, and of company_a, each with a grave incident."""
     place = tmp_path_factory.mktemp("asked")
-    return asked(place / "tiny", "tiny", "model") + asked(place / "a", "company_a", "match")
+    return asked(place / "tiny", "tiny", "model") + asked(place / "a", "company_a", "match") + asked_for_tools(place / "tools")
 
 
 def is_decision(schema: Mapping[str, Json]) -> bool:
@@ -48,6 +50,8 @@ def fits(schema: Mapping[str, Json], value: Json) -> bool:
         return False
     for name, field in schema["properties"].items():
         text = value[name]
+        if field["type"] in ("integer", "boolean"):
+            continue
         if field["type"] != "string" or not isinstance(text, str) or text not in field.get("enum", [text]):
             return False
         if not field.get("minLength", 0) <= len(text) <= field.get("maxLength", 10**6):
@@ -58,7 +62,7 @@ def fits(schema: Mapping[str, Json], value: Json) -> bool:
 # ---------------------------------------------------------------- the questions
 def test_every_question_is_asked_and_has_its_prompt(requests: list[Request]) -> None:
     assert sorted({request.prompt for request in requests}) == IDS == sorted(small.QUESTIONS)
-    assert sorted(compact.STEPS) == sorted(STEPS)
+    assert sorted(compact.STEPS) == sorted([*STEPS, TOOL])
     steps = sorted(STEPS, key=len)
     assert [prompt for prompt in IDS if not any(prompt == step or prompt.startswith(f"{step}_") for step in steps)] == []
 
@@ -66,6 +70,9 @@ def test_every_question_is_asked_and_has_its_prompt(requests: list[Request]) -> 
 def test_no_call_has_more_than_three_fields_and_one_decision(requests: list[Request]) -> None:
     for request in requests:
         assert request.schema is not None
+        if request.prompt == ARGUMENTS:
+            assert [one["name"] for one in request.inputs["tool"]["arguments"]] == list(request.schema["properties"])
+            continue
         assert 1 <= len(request.schema["properties"]) <= 3
         assert not is_decision(request.schema) or len(request.schema["properties"]) == 1, request.prompt
 
@@ -73,8 +80,9 @@ def test_no_call_has_more_than_three_fields_and_one_decision(requests: list[Requ
 def test_every_text_has_a_length_for_which_the_answer_has_room(requests: list[Request]) -> None:
     for request in requests:
         assert request.schema is not None
-        texts = [field for field in request.schema["properties"].values() if "enum" not in field]
-        assert all(0 < field["minLength"] < field["maxLength"] for field in texts), request.prompt
+        texts = [field for field in request.schema["properties"].values() if "enum" not in field and field["type"] == "string"]
+        least = 0 if request.prompt == ARGUMENTS else 1
+        assert all(least <= field["minLength"] < field["maxLength"] for field in texts), request.prompt
         assert sum(field["maxLength"] for field in texts) / 2.5 < request.sampling.max_tokens, request.prompt
         assert request.sampling.temperature <= 0.4
 
@@ -86,9 +94,9 @@ def test_each_prompt_names_an_answer_and_shows_it_by_example() -> None:
         roles = [role for role, _, _ in prompt.parts]
         assert roles == ["system", "user", "assistant", "user"]
         shown = json.loads(prompt.parts[2][1][0].template.render())
-        assert shown.keys() == kind.model_fields.keys()
+        assert prompt.id == ARGUMENTS or shown.keys() == kind.model_fields.keys()
         kind.model_validate(shown)
-        if not any(name in CHOICES for name in shown) or prompt.id == "decompose":
+        if prompt.id != ARGUMENTS and (not any(name in CHOICES for name in shown) or prompt.id == "decompose"):
             assert fits(small_answers.texts(*shown), shown), prompt.id
 
 
@@ -98,7 +106,7 @@ def test_prompts_stay_small(requests: list[Request]) -> None:
 
 
 def test_the_choice_is_among_what_the_prompt_shows(requests: list[Request]) -> None:
-    decisions = [request for request in requests if request.schema is not None and is_decision(request.schema)]
+    decisions = [one for one in requests if one.schema is not None and is_decision(one.schema) and one.prompt != ARGUMENTS]
     assert {next(iter(request.schema["properties"])) for request in decisions if request.schema} == set(CHOICES)
     for request in decisions:
         assert request.schema is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from taskweave import driving
 from taskweave.backbones import local
 from taskweave.backbones.lengths import Lengths, Planned, StepLength, read_lengths, shipped_lengths
 from taskweave.backbones.probed import Probed, keep
-from taskweave.backbones.scripted import STEPS
+from taskweave.backbones.scripted import STEPS, TOOL
 from taskweave.backbones.scripted.small import QUESTIONS
 from taskweave.backbones.stretched import fitted, free_texts, stretched
 from taskweave.driving import Organization
@@ -23,7 +24,7 @@ from taskweave.errors import BadInput, FileInvalid
 from taskweave.estimating import Row, Span, estimate, lengths_from
 from taskweave.exports.lengths import prompts_mark
 from taskweave.prompts import PromptBook
-from taskweave.records import tokens
+from taskweave.records import StyleName, tokens
 from tests import loopback
 from tests.endpoints import Endpoint
 from tests.loopback import Loopback
@@ -75,7 +76,7 @@ def test_texts_that_are_choices_are_not_touched() -> None:
 
 # ---------------------------------------------------------------- files of lengths
 def test_the_shipped_lengths_know_every_step_and_say_on_what_they_rest() -> None:
-    assert shipped_lengths().steps.keys() == STEPS.keys()
+    assert shipped_lengths().steps.keys() == {*STEPS, TOOL}
     assert shipped_lengths("compact").steps.keys() == QUESTIONS.keys()
     for style in ("full", "compact"):
         assert "no model was asked" in shipped_lengths(style).measured_on
@@ -142,6 +143,25 @@ def test_with_the_lengths_of_a_finished_run_the_estimate_is_within_a_tenth_of_wh
     (file,) = run.export(tmp_path / "lengths.yaml", "lengths")
     (span,) = estimate(Organization.load("tiny"), backbone=MODEL, until="week:8", lengths=lengths_from(file)).spans
     assert all(abs(off) <= 0.1 for off in near(run, span)), near(run, span)
+
+
+@pytest.mark.parametrize("style", ["full", "compact"])
+def test_so_it_is_with_tools_in_both_styles(tmp_path: Path, style: StyleName) -> None:
+    org = Organization(WORKSHOP.replace("count: 2,", "count: 2, tools: [sqlite, wiki, email],") + "tools: on\n")
+    with Loopback() as server:
+        run = tw.simulate(org, until="week:8", out=tmp_path / "r", backbone=MODEL, base_url=server.url, look=False, style=style)
+    (file,) = run.export(tmp_path / "lengths.yaml", "lengths")
+    lengths = lengths_from(file)
+    made = Counter(row["prompt"] for row in run.table("calls"))
+    used = {name for name in made if name.startswith("execute_tool")}
+    assert used == ({"execute_tool"} if style == "full" else {"execute_tool", "execute_tool_arguments"})
+    found = estimate(org, backbone=MODEL, until="week:8", lengths=lengths, style=style)
+    (span,) = found.spans
+    assert all(abs(off) <= 0.1 for off in near(run, span)), near(run, span)
+    rows = {row.name: row.calls for row in span.steps}
+    for name in used:
+        assert rows[name] / rows["execute"] == pytest.approx(made[name] / made["execute"], rel=0.1)
+    assert not used & set(found.unmeasured)
 
 
 @pytest.mark.fire

@@ -87,6 +87,20 @@ def test_an_endpoint_that_knows_no_schemas_holds_the_next_form() -> None:
     assert (found["rung"], found["style"]) == ("json_object", "full")
 
 
+def test_an_endpoint_that_calls_tools_natively_is_told_from_others() -> None:
+    with Endpoint() as server:
+        assert probe(server)["tools"] is True
+        assert "tool calls native" in table(server)
+    with Endpoint(calls=None) as server:
+        found = probe(server)
+        assert (found["tools"], found["rung"]) == (False, "json_schema")
+        assert "takes no tools" in found["notes"]["tools"]
+    with Endpoint(calls=False) as server:
+        found = probe(server)
+        assert found["tools"] is False
+        assert "'Recorded.'" in found["notes"]["tools"]
+
+
 def test_an_endpoint_without_usage_is_named() -> None:
     with Endpoint(usage=False) as server:
         found, said = probe(server), table(server)

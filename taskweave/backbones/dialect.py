@@ -1,8 +1,9 @@
 """How an endpoint wants to be asked: `Dialect`, which learns from what it refuses.
 
 `wire(model, request)` is the body to send.  `learn(trouble, body)` takes a refusal of something in that body and leaves it out from then
-on: a form of structured answer (json_schema, then json_object, then none), a length in the schema, max_tokens, temperature, seed, a system
-role.  What is learnt changes only how requests are sent, never what is asked or under which key an answer is journaled.
+on: a form of structured answer (native tool calls for a choice of a call; json_schema, then json_object, then none), a length in the
+schema, max_tokens, temperature, seed, a system role.  What is learnt changes only how requests are sent, never what is asked or under which
+key an answer is journaled.
 It sends nothing itself.
 """
 
@@ -13,8 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taskweave.backbones import calling
 from taskweave.records import Json, Request
 
+TOOLS = "tools"  # the rung above the others, of a choice of a call
 RUNGS = ("json_schema", "json_object", "plain")
 _TOO_LONG = re.compile(
     r"context[ _-]?(?:length|window|size)|maximum context|exceeds? the (?:available|model'?s) context|prompt is too long"
@@ -23,6 +26,11 @@ _TOO_LONG = re.compile(
 )
 _AT_MOST = re.compile(r"(?:at most|maximum(?: value)?(?: of| is|:)?|less than or equal to|<=)\s*`?(\d+)", re.IGNORECASE)
 _FORM = re.compile(r"response[ _]?format|json[ _]?(?:schema|object|mode)|structured[ _]output|guided|grammar", re.IGNORECASE)
+_TOOLS = re.compile(r"\btools?\b|\btool[ _-]?(?:choice|calls?|use)|\bfunctions?\b|function[ _-]?call", re.IGNORECASE)
+_NO_TOOLS = re.compile(r"support.{0,40}\b(?:tools?|functions?)\b", re.IGNORECASE | re.DOTALL)
+_TOOL_CHOICE = re.compile(r"tool[ _-]?choice", re.IGNORECASE)
+_PARALLEL = "parallel_tool_calls"
+_REQUIRED = "required"  # of a call: that there is one
 _LENGTHS = ("maxLength", "minLength")
 _LENGTH = re.compile(r"m(?:ax|in)[ _]?length", re.IGNORECASE)
 _SYSTEM = re.compile(r"system.{0,20}(?:role|message|prompt)|role.{0,40}system|only user and assistant", re.IGNORECASE | re.DOTALL)
@@ -72,11 +80,13 @@ class Dialect:
             body["temperature"] = request.sampling.temperature
         if "seed" not in self._without:
             body["seed"] = request.seed
-        rung = "plain"
-        if request.schema is not None:
-            rung = RUNGS[min(max(self._lowest, request.lowered), len(RUNGS) - 1)]
-        if rung == "json_schema":
-            schema = _without_lengths(request.schema) if "lengths" in self._without else request.schema
+        schema = _without_lengths(request.schema) if "lengths" in self._without else request.schema
+        tools = [] if TOOLS in self._without else calling.native(schema)
+        rung = self._rung(request, choosing=bool(tools))
+        if rung == TOOLS:
+            body |= {"tools": tools, "tool_choice": "auto" if _REQUIRED in self._without else _REQUIRED}
+            body |= {} if _PARALLEL in self._without else {_PARALLEL: False}
+        elif rung == "json_schema":
             body["response_format"] = {"type": rung, "json_schema": {"name": request.prompt, "strict": True, "schema": schema}}
         elif rung == "json_object":
             body["response_format"] = {"type": rung}
@@ -85,6 +95,14 @@ class Dialect:
             omitted.append("max_tokens")
         return Wire(body=body, rung=rung, omitted=tuple(omitted), limit=request.sampling.max_tokens)
 
+    def _rung(self, request: Request, *, choosing: bool) -> str:
+        """The form to ask for: of those that the endpoint takes, so many below the highest as the request says."""
+        if request.schema is None:
+            return "plain"
+        if choosing and not request.lowered:
+            return TOOLS
+        return RUNGS[min(max(self._lowest, request.lowered - choosing), len(RUNGS) - 1)]
+
     def learn(self, trouble: Trouble, body: Mapping[str, Any]) -> bool:
         """Leave out what the endpoint refuses of this body; False where the words name nothing of it.
 
@@ -92,24 +110,39 @@ class Dialect:
         """
         form = self.refused_form(trouble, body)
         if form is not None:
-            if form == "lengths":
-                self._without.add(form)
-            else:
+            if form in RUNGS:
                 self._lowest = max(self._lowest, RUNGS.index(form) + 1)
+            else:
+                self._without.add(form)
             return True
         return self._learn_limit(trouble, body) or self._learn_parameter(trouble, body) or self._learn_roles(trouble, body)
 
     def refused_form(self, trouble: Trouble, body: Mapping[str, Any]) -> str | None:
-        """The form of answer that the words refuse: a rung, or "lengths" of a schema's texts; None where they speak of something else.
+        """The form of answer that the words refuse: a rung, "lengths" of a schema's texts, or what belongs to native calls; None where they
+        speak of something else.
 
-        Some servers say it with a 500.
+        Some servers say it with a 500, some that no such model takes tools with a 404.
         """
+        if TOOLS in body:
+            return self._refused_tools(trouble, body)
         asked = body.get("response_format")
         said = f"{trouble.parameter} {trouble.words}"
-        if asked is None or not (_FORM.search(said) or (trouble.status < 500 and _LENGTH.search(said))):
+        if asked is None or trouble.status == 404 or not (_FORM.search(said) or (trouble.status < 500 and _LENGTH.search(said))):
             return None
         schema = asked.get("json_schema", {}).get("schema")
         return "lengths" if _LENGTH.search(said) and schema is not None and _without_lengths(schema) != schema else str(asked["type"])
+
+    def _refused_tools(self, trouble: Trouble, body: Mapping[str, Any]) -> str | None:
+        said = f"{trouble.parameter} {trouble.words}"
+        if trouble.status == 404:
+            return TOOLS if _NO_TOOLS.search(said) else None
+        if _PARALLEL in body and "parallel" in said.lower():
+            return _PARALLEL
+        if trouble.status < 500 and _LENGTH.search(said) and _without_lengths(body[TOOLS]) != body[TOOLS]:
+            return "lengths"
+        if body["tool_choice"] == _REQUIRED and _TOOL_CHOICE.search(said):
+            return _REQUIRED
+        return TOOLS if _TOOLS.search(said) or _FORM.search(said) else None
 
     def _learn_limit(self, trouble: Trouble, body: Mapping[str, Any]) -> bool:
         named = self._named(trouble, body, ("max_completion_tokens", "max_tokens"))

@@ -23,7 +23,8 @@ class StepLength:
     `completion` is their mean in the provider's tokens; where `items` is given, of an answer whose one list holds so many, and others are
     longer or shorter in that proportion.  `text` is the mean of what can be read of those that were used, in UTF-8 bytes / 4: less than
     `completion` where a model thinks unseen, more where some answers were no use.  `again` is calls a question: 1.1 where each tenth had
-    to be asked again.  `prompt_factor` is the step's own, where it was measured.
+    to be asked again.  `prompt_factor` is the step's own, where it was measured.  `per_execute` is how many such questions came with an
+    execution, of questions about tools: how often somebody looks for one depends on the backbone.
     """
 
     completion: float
@@ -32,6 +33,7 @@ class StepLength:
     again: float = 1.0
     prompt_factor: float | None = None
     prompt: float | None = None
+    per_execute: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +55,8 @@ class Lengths:
     """Lengths by step.  `prompt_factor` is a provider's tokens of a prompt to one of UTF-8 bytes / 4, schema included; where
     questions were asked again, also what that adds to a prompt.
 
-    `planned`, and what a step's prompts took (`prompt`), are regarded when the same organization is estimated with the same prompts.
+    `planned`, what a step's prompts took (`prompt`) and `per_execute` are regarded when the same organization is estimated with the same
+    prompts.
     """
 
     as_of: str
@@ -93,6 +96,7 @@ _STEP = form.record(
         "again": Field(form.number(least=1, most=10), "calls a question"),
         "prompt_factor": Field(_FACTOR, "the step's own prompt_factor"),
         "prompt": Field(_TOKENS, "mean tokens of a prompt, as the provider counts"),
+        "per_execute": Field(form.number(more_than=0, most=100), "questions an execution, of those about tools"),
     }
 )
 _PLANNED = form.record(

@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from taskweave.backbones.dialect import Dialect, Trouble, Wire, too_long
+from taskweave.backbones import calling
+from taskweave.backbones.dialect import TOOLS, Dialect, Trouble, Wire, too_long
 from taskweave.backbones.masking import Mask
 from taskweave.backbones.usage import usage_of
 from taskweave.errors import BadInput, Refused, Transient
@@ -50,6 +51,7 @@ _FINISHES = {
     **{word: word for word in ("content_filter", "tool_calls", "function_call")},
 }
 OTHER = "other"
+_NOT_WHOLE = ("length", "content_filter")
 _REDIRECTS = range(300, 400)
 _KEPT_ON = (307, 308)  # redirects after which the same is asked at another address: they are followed
 
@@ -186,7 +188,10 @@ class OpenAI:
         if not isinstance(choice, dict) or not isinstance(message, dict):
             raise self._no_completion(json.dumps(answer, ensure_ascii=False))
         finish = _finish(choice.get("finish_reason"))
-        text, refusal = _whole(message.get("content")), _whole(message.get("refusal"))
+        called = calling.text_of(message) if wire.rung == TOOLS else None
+        if called is not None and finish not in _NOT_WHOLE:
+            finish = calling.CALLED
+        text, refusal = _whole(message.get("content") if called is None else called), _whole(message.get("refusal"))
         usage = usage_of(
             answer.get("usage"),
             sent=len(json.dumps(wire.body, ensure_ascii=False).encode("utf-8", "surrogatepass")),
@@ -224,7 +229,7 @@ class OpenAI:
             raise Refused(f"{self._said(refused)} (no quota)") from None
         if status in _LIKE_AN_OUTAGE or (status >= 500 and not self._dialect.refused_form(refused, wire.body)):
             raise Transient(self._said(refused), retry_after(trouble.response.headers)) from None
-        if status in (400, 422) or status >= 500:
+        if status in (400, 422) or status >= 500 or (status == 404 and self._dialect.refused_form(refused, wire.body)):
             return refused
         todo = {401: "check OPENAI_API_KEY", 403: "check what the key may do", 404: f"check the model {self.model!r} and the base URL"}
         raise Refused(f"{self._said(refused)} ({todo[status]})" if status in todo else self._said(refused)) from None

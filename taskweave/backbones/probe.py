@@ -18,7 +18,9 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from taskweave.backbones.dialect import RUNGS
+from taskweave.backbones import calling
+from taskweave.backbones.calling import CALLED
+from taskweave.backbones.dialect import RUNGS, TOOLS
 from taskweave.backbones.probed import Probed, Rung, now, style_for
 from taskweave.backbones.reach import Canary, Reach, reach, whole
 from taskweave.backbones.reading import values
@@ -32,7 +34,7 @@ SECONDS = 30.0
 A_CALL = 15.0  # seconds that one question of a look may take
 _RUNGS: tuple[Rung, ...] = get_args(Rung)
 # By which share of the time each part must have ended.  The first answer may have to wait until a server has loaded the model.
-_ENDS = {"answers": 0.5, "rung": 0.55, "seed": 0.65, "context": 0.8, "rates": 1.0}
+_ENDS = {"answers": 0.5, "rung": 0.55, "tools": 0.6, "seed": 0.68, "context": 0.8, "rates": 1.0}
 _REPEATED = 200  # tokens that the answer with the code word may take: some think aloud
 _WRITTEN = 150
 _PROMPT = 1_000
@@ -55,8 +57,8 @@ class Sent:
 class Found:
     """What a look found and what it took.
 
-    `trouble` is why nothing could be found, in the provider's words ("" where it answered).  `notes` say, by part (listed, rung, seed,
-    context, rates), what was seen beyond the record, or why it is not known.
+    `trouble` is why nothing could be found, in the provider's words ("" where it answered).  `notes` say, by part (listed, rung, tools,
+    seed, context, rates), what was seen beyond the record, or why it is not known.
     """
 
     probed: Probed
@@ -88,7 +90,10 @@ async def probe(backbone: Backbone, *, base_url: str | None, seconds: float = SE
         await asking.canary(0, asking.end("answers"))
     except (Transient, Refused) as trouble:
         return asking.found(str(trouble))
-    for name, part in (("rung", asking.rungs), ("seed", asking.seeds), ("context", asking.search), ("rates", asking.pace)):
+    for name, part in (
+        *(("rung", asking.rungs), ("tools", asking.calls), ("seed", asking.seeds)),
+        *(("context", asking.search), ("rates", asking.pace)),
+    ):
         try:
             await part(asking.end(name))
         except (Transient, Refused) as trouble:
@@ -136,6 +141,7 @@ class _Asking:
         self._listed: bool | None = None
         self._rung: Rung | None = None
         self._structured: bool | None = None
+        self._tools: bool | None = None
         self._seed_repeats: bool | None = None
         self._rates: dict[str, float] = {}
 
@@ -171,6 +177,7 @@ class _Asking:
             usage=all(counted) if counted else None,
             rung=self._rung,
             structured=self._structured,
+            tools=self._tools,
             seed_repeats=self._seed_repeats,
             omitted=tuple(sorted({name for one in answers for name in one.omitted})),
             rates=self._rates,
@@ -286,6 +293,19 @@ class _Asking:
             if form == RUNGS[-1]:
                 return
 
+    async def calls(self, end: float) -> None:
+        """Whether a tool is called natively: one small choice among two, or of none."""
+        texts = _texts()
+        schema = calling.choice(calling.Function(**one) for one in texts["functions"])
+        completion = await self.ask(texts["calling"], end, schema=schema, most=_REPEATED)
+        if completion.rung != TOOLS:
+            self._tools = False
+            self.say("tools", f"the endpoint takes no tools; a choice is asked for as {completion.rung or RUNGS[0]}")
+            return
+        self._tools = completion.finish == CALLED and _called(completion, texts["functions"])
+        if not self._tools:
+            self.say("tools", f"tools are taken, and the answer was {_shown(completion)}")
+
     async def seeds(self, end: float) -> None:
         """Whether one seed gives one answer, where another seed gives another."""
         text = _texts()["varied"]
@@ -370,6 +390,16 @@ def _fits(completion: Completion) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _called(completion: Completion, functions: list[Json]) -> bool:
+    """Whether an answer calls one of the functions with the arguments that it takes."""
+    try:
+        meant = calling.meant(values(completion, _REPEATED)[0].value)
+    except ValueError:
+        return False
+    taken = {one["name"]: set(one["parameters"]["properties"]) for one in functions}
+    return taken.get(meant.name) == meant.arguments.keys()
 
 
 def _held(completion: Completion) -> bool:

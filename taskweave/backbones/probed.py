@@ -28,7 +28,8 @@ class Probed(BaseModel):
     `context` is the longest prompt in tokens (UTF-8 bytes / 4) whose beginning was seen by the model, `limit` the shortest one of which it
     was not (None: of all that were tried it was), and `cut` how that one was met: True, cut without a word; False, refused; None, all
     of it was counted and yet overlooked.  `rung` is the highest form of structured answer that held, `structured` whether the first
-    such question was answered well (None: none was asked; with False and no rung, no form held).  `seed_repeats` is None also where the
+    such question was answered well (None: none was asked; with False and no rung, no form held).  `tools`: whether a native tool call was
+    made and well.  `seed_repeats` is None also where the
     answers do not vary at all.  `rates` are completion tokens a second over all that was in flight, by how much was: {"1": 40.0,
     "8": 120.0}.  `at` is UTC, ISO 8601.
     """
@@ -45,6 +46,7 @@ class Probed(BaseModel):
     usage: bool | None = None
     rung: Rung | None = None
     structured: bool | None = None
+    tools: bool | None = None
     seed_repeats: bool | None = None
     omitted: tuple[str, ...] = ()
     rates: dict[str, float] = Field(default_factory=dict)
@@ -55,7 +57,7 @@ class Probed(BaseModel):
         if earlier is None:
             return self
         mine, before = self.model_dump(), earlier.model_dump()
-        kept = {name: before[name] for name in ("listed", "usage", "seed_repeats") if mine[name] is None}
+        kept = {name: before[name] for name in ("listed", "usage", "tools", "seed_repeats") if mine[name] is None}
         return Probed(**mine | kept | {"rates": mine["rates"] or before["rates"]})
 
     def takes(self, length: int) -> bool | None:

@@ -1,7 +1,8 @@
 """The scripted stand-in, made to write as much as another backbone: `Stretched(lengths)`, for estimates.
 
-Structure, counts and choices of an answer stay; its free texts are repeated or cut until the answer has the step's measured length,
-because longer answers make longer prompts afterwards.  It reports the tokens that the measured backbone would: see `Lengths`.
+Structure, counts and choices of an answer stay, and what is done with tools; its free texts are repeated or cut until the answer has
+the step's measured length, because longer answers make longer prompts afterwards.  It reports the tokens that the measured backbone
+would: see `Lengths`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from taskweave.backbones.lengths import Lengths
 from taskweave.backbones.scripted import Scripted
 from taskweave.records import Completion, Json, Request
 
+USING = ("execute_tool", "execute_tool_arguments")  # what is done with a tool, done otherwise, would be something else
 LONG = 12  # words: a shorter text is a title or a search text, and as long as it is meant to be
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _ROUNDS = 3  # of correcting what JSON adds to a text
@@ -45,7 +47,8 @@ class Stretched:
         value: Json = json.loads(written.text)
         listed = items(value)
         part = listed / step.items if step.items is not None and listed is not None else 1.0
-        text = fitted(value, request.schema, round((step.text or step.completion) * part))
+        length = round((step.text or step.completion) * part)
+        text = written.text if request.prompt in USING else fitted(value, request.schema, length)
         return replace(written, text=text, prompt_tokens=prompt, completion_tokens=round(step.completion * part))
 
     async def close(self) -> None:

@@ -18,6 +18,7 @@ from taskweave.cli.app import AsJson, BaseUrl, Prompts, RunName, Until
 from taskweave.cli.estimating import ask_to_go_on, may_be_billed
 from taskweave.cli.options import BudgetHours, BudgetTokens, BudgetUsd, Limit, Look, MaxFallback, Patience, Tag, Yes, tags
 from taskweave.cli.progress import Watch, amount, dollars
+from taskweave.cli.reaching import tell
 from taskweave.cli.running import concluded, told
 from taskweave.errors import Divergence
 
@@ -137,6 +138,7 @@ def fork(
         interrupts.name(partial(interrupts.found, [str(folder.path)]))
         if len(made) > 1:
             output.note(f"{folder.path} ({number} of {len(made)})")
+        tell(folder)
         with Watch(Inbox(folder.inbox)) as watch:
             outcome = driving.drive(folder, answering, observe=watch.see, told=told())
         summary, code = concluded(folder, outcome)

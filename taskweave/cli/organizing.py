@@ -56,6 +56,7 @@ def validate(
 ) -> None:
     """Check an organization file; reports every problem at once, e.g. [bold]taskweave validate acme.yaml[/bold]."""
     from taskweave.driving import Organization
+    from taskweave.tools.outside.servers import servers_of
     from taskweave.tools.shelf import by_role
 
     warnings: list[str] = []
@@ -71,6 +72,7 @@ def validate(
         raise typer.Exit(invalid.exit_code) from None
     _warn(warnings)
     by_role(organization)
+    reached = servers_of(organization).told()
     agents = sum(role.count for role in organization.roles.values())
     counts = {
         "agents": agents,
@@ -78,14 +80,17 @@ def validate(
         "tiers": max(role.tier for role in organization.roles.values()),
         "departments": len(organization.departments),
     }
+    counts |= {kind: one.count for kind, one in organization.entities.items()}
     if incidents:
         counts["incidents"] = happening
-    output.answer({"valid": True, "name": organization.name, **counts, "problems": [], "warnings": warnings})
+    output.answer({"valid": True, "name": organization.name, **counts, "reaches": reached, "problems": [], "warnings": warnings})
     output.line(
         f"{organization.name} is valid: "
         + ", ".join(f"{number} {name.removesuffix('s') if number == 1 else name}" for name, number in counts.items())
         + "."
     )
+    for what in reached:
+        output.line(f"Leaves this machine: {what}.")
 
 
 def _incidents(organization: Resolved, files: list[Path]) -> int:

@@ -112,6 +112,12 @@ def findings(found: Found, probed: Probed, full: int) -> Iterator[Finding]:
     usage = {True: ("reported", ""), False: ("not reported", "tokens are counted as bytes / 4, so that costs and budgets are estimates")}
     yield Finding("usage", *usage.get(bool(probed.usage), ("not known", "")))
     yield _rung(probed, notes.get("rung", ""))
+    called = {
+        True: ("native", "an organization's tools are chosen by native calls (`tools: on`)"),
+        False: ("not native", "a tool is chosen by a structured answer, or of some by a second question"),
+        None: ("not known", ""),
+    }[probed.tools]
+    yield Finding("tool calls", called[0], _joined(called[1], notes.get("tools", "")))
     repeats = {True: ("repeats", ""), False: ("does not repeat", "a run can be replayed from its journal, not asked for again")}
     seed = repeats[probed.seed_repeats] if probed.seed_repeats is not None else ("not known", "")
     yield Finding("seed", seed[0], _joined(seed[1], notes.get("seed", "")))

@@ -40,6 +40,7 @@ from taskweave.cli.options import (
     tags,
 )
 from taskweave.cli.progress import Watch
+from taskweave.cli.reaching import Mastodon, Smtp, named, tell
 from taskweave.records import StyleName
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def run(
     prices: Prices = None,
     yes: Yes = False,
     tag: Tag = None,
+    smtp: Smtp = None,
+    mastodon: Mastodon = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate an organization into a new run folder, e.g. [bold]taskweave run company_a --until quarter[/bold]."""
@@ -180,8 +183,10 @@ def run(
         look=look,
         say=output.note,
         prices=prices,
+        servers=named(smtp, mastodon),
         agree=agreement(estimated, prices, yes=yes or any(one is not None for one in (budget_usd, budget_tokens, budget_hours))),
     )
+    tell(folder)
     with Watch(Inbox(folder.inbox)) as watch:
         outcome = drive(folder, answering, observe=watch.see, told=told())
     conclude(folder, outcome)
@@ -209,6 +214,7 @@ def resume(
     from taskweave.runs import Inbox, RunFolder
 
     folder = RunFolder.open(run)
+    tell(folder)
     with Watch(Inbox(folder.inbox)) as watch:
         folder, outcome = driving.resume(
             folder,

@@ -171,6 +171,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
         *((name, f"{came:,} cases arrived, {ended:,} completed, {came - ended:,} open") for name, (came, ended) in now.cases.items()),
         ("calls", f"{_calls(now)}, {lost}"),
+        *([("asked as", ", ".join(f"{name} {n:,}" for name, n in now.rungs.items()))] if now.rungs else ()),
         ("tokens", tokens),
         *(economy.lines(now.economy) if now.economy is not None else ()),
         ("cost", priced(now.cost, now.cost_uncached)),

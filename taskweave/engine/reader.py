@@ -24,6 +24,7 @@ from taskweave.records import Json, tokens
 _CACHED = (
     """CASE WHEN instr(o.value, '"cached_tokens":') AND json_valid(o.value) THEN json_extract(o.value, '$.cached_tokens') ELSE 0 END"""
 )
+_RUNG = '"rung":"'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,6 +251,11 @@ class JournalReader:
             " FROM outcomes o JOIN requests r USING (key) WHERE r.prompt IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         )
         return [PromptUse(**dict(zip(PromptUse.__slots__, row, strict=True))) for row in rows]
+
+    def rungs(self) -> dict[str, int]:
+        """Answered calls by the form in which they were asked, of those that say it."""
+        form = f"CASE WHEN instr(value, '{_RUNG}') AND json_valid(value) THEN json_extract(value, '$.rung') END"
+        return {name: n for name, n in self._rows(f"SELECT {form}, count(*) FROM outcomes GROUP BY 1 ORDER BY 2 DESC, 1") if name}
 
     def fingerprint(self, backbone: str) -> str | None:
         """What the backbone's last answer says served it; None where it has answered nothing, or says nothing of it."""

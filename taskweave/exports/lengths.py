@@ -14,7 +14,7 @@ from pathlib import Path
 
 from taskweave.backbones.lengths import Lengths, Planned, StepLength, read_lengths
 from taskweave.backbones.probe import SITE as LOOK
-from taskweave.backbones.stretched import items
+from taskweave.backbones.stretched import USING, items
 from taskweave.engine.reader import JournalReader, Taken
 from taskweave.errors import BadInput, FileInvalid
 from taskweave.pool.pool import Pool
@@ -36,7 +36,8 @@ class _Sums:
             self.used.pop()
         self.used.append(one)
 
-    def length(self) -> StepLength:
+    def length(self, executions: int | None = None) -> StepLength:
+        """`executions`: of a question about tools, how many executions there were."""
         listed = [number for one in self.used if (number := _items(one.text)) is not None]
         return StepLength(
             completion=max(_mean([one.completion_tokens for one in self.calls]), 0.5),
@@ -45,6 +46,7 @@ class _Sums:
             again=len(self.calls) / len(self.used),
             prompt_factor=_factor(self.calls),
             prompt=max(_mean([one.prompt_tokens for one in self.calls]), 0.5),
+            per_execute=len(self.used) / executions if executions else None,
         )
 
 
@@ -59,12 +61,13 @@ def measure(folder: RunFolder) -> Lengths:
     if not steps:
         raise BadInput(f"{folder.path}: nothing was answered yet, so there is no length to measure. Let it run first.")
     assert began is not None, "an answer has a session in which it was asked for"
+    executions = len(steps["execute"].used) if "execute" in steps else None
     config, seen = folder.config, f"{len(weeks)} week{'s' if len(weeks) != 1 else ''}"
     return Lengths(
         as_of=began[:10],
         measured_on=f"{config.segments[-1].backbone}, {config.organization}, seed {config.seed}, {seen}, style {config.style}",
         prompt_factor=_factor([one for sums in steps.values() for one in sums.calls]),
-        steps={name: steps[name].length() for name in sorted(steps)},
+        steps={name: steps[name].length(executions if name in USING else None) for name in sorted(steps)},
         planned=_planned(folder),
     )
 

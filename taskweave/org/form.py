@@ -249,13 +249,13 @@ def _shape(node: Node) -> str:
 
 
 # ------------------------------------------------------------ texts
-def clean_name(text: str) -> str:
+def clean_name(text: str, most: int = NAME_LENGTH) -> str:
     """A name in its one form (NFC, single spaces); ValueError where it cannot be shown, found or fitted."""
     name = " ".join(unicodedata.normalize("NFC", text).split())
     if not name:
         raise ValueError("the name is empty")
-    if len(name) > NAME_LENGTH:
-        raise ValueError(f"the name {said(name)} has {len(name)} characters; at most {NAME_LENGTH} are possible")
+    if len(name) > most:
+        raise ValueError(f"the name {said(name)} has {len(name)} characters; at most {most} are possible")
     for char in name:
         if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn"):
             raise ValueError(f"the name {said(name)} holds the invisible character U+{ord(char):04X}")

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import date, timedelta
 
-from taskweave.org import catalogue, recurring, structure
+from taskweave.org import catalogue, entity_keys, kpis, recurring, structure
 from taskweave.org.form import Reading
 from taskweave.org.organization import (
     ACTIVITIES,
     CalendarSpec,
     CrossLink,
     Department,
+    FeedServer,
     Goal,
-    Kpi,
+    MailServer,
     McpServer,
     Organization,
     Person,
@@ -52,19 +53,15 @@ def resolve(raw: Raw, reading: Reading) -> Organization:
         cadence=structure.cadence(raw.get("cadence", {}), max(role.tier for role in roles.values())),
         workload=Workload(**raw.get("workload", {})),
         activities=tuple(dict.fromkeys(raw.get("activities", ACTIVITIES))),
-        environment={name: Kpi(**{**_bounds(kpi), **kpi}) for name, kpi in raw.get("environment", {}).items()},
+        environment={name: kpis.resolve(kpi, raw) for name, kpi in raw.get("environment", {}).items()},
         tools=raw.get("tools", False),
         servers={name: McpServer(**one) for name, one in raw.get("servers", {}).items()},
         work={name: recurring.resolve(one) for name, one in raw.get("work", {}).items()},
+        entities={kind: entity_keys.resolve(one) for kind, one in raw.get("entities", {}).items()},
+        mail=MailServer(**raw["mail"]) if raw.get("mail") else None,
+        feed=FeedServer(**raw["feed"]) if raw.get("feed") else None,
         given=_given(raw, reading),
     )
-
-
-def _bounds(kpi: Mapping[str, Json]) -> dict[str, float]:
-    """What a reading cannot leave: a count or a share does not become negative, a share not more than the whole."""
-    start = kpi["start"]
-    bounds = {"least": 0.0} if start > 0 else {}
-    return bounds | ({"most": 100.0} if start <= 100 and str(kpi.get("unit", "")).startswith("%") else {})
 
 
 def calendar_spec(raw: Raw) -> CalendarSpec:

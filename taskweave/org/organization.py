@@ -130,9 +130,11 @@ class Workload(Value):
 
 
 class Kpi(Value):
-    """A reading of the environment: `drift` is a week; a finished planned hour of a goal moves it by `lowered_by`, `raised_by`.
+    """A reading of the environment: `drift` is a week; finished work moves it by `lowered_by`, `raised_by`.
 
-    It stays between `least` and `most`, where it has such.
+    These name what is finished: a goal (each planned hour of its tasks), `role:TITLE` (each planned hour of its subtasks) or `work:NAME`
+    (each case).  `season` is by how much each month, January first, lies above the level that all else moves.  It stays between `least`
+    and `most`, where it has such.
     """
 
     start: float
@@ -143,6 +145,7 @@ class Kpi(Value):
     most: float | None = None
     lowered_by: dict[str, float] = Field(default_factory=dict)
     raised_by: dict[str, float] = Field(default_factory=dict)
+    season: tuple[float, ...] | None = None
 
 
 class Escalation(Value):
@@ -181,6 +184,30 @@ class RecurringWork(Value):
     rework: Rework | None
 
 
+class EntityKind(Value):
+    """What the organization has to do with, of one kind: `count` of them, of which the first are `named`, with what is given of each."""
+
+    count: int
+    named: dict[str, dict[str, str]] = Field(default_factory=dict)
+
+
+class MailServer(Value):
+    """Where mail to addresses outside goes: `smtp` is a URL, `from_domain` that of senders there.
+
+    `to` are the domains that it may go to, none for all.
+    """
+
+    smtp: str
+    from_domain: str | None = None
+    to: tuple[str, ...] = ()
+
+
+class FeedServer(Value):
+    """Where posts go: the URL of a server with Mastodon's API."""
+
+    mastodon: str
+
+
 class McpServer(Value):
     """An MCP server: the `command` that starts it, names of the environment variables it is given, and which of its tools may be used.
 
@@ -216,6 +243,9 @@ class Organization(Value):
     tools: bool = False
     servers: dict[str, McpServer] = Field(default_factory=dict)
     work: dict[str, RecurringWork] = Field(default_factory=dict)
+    entities: dict[str, EntityKind] = Field(default_factory=dict)
+    mail: MailServer | None = None
+    feed: FeedServer | None = None
     given: frozenset[str] = frozenset()
 
     @property

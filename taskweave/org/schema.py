@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweave.errors import OrganizationInvalid
-from taskweave.org import form, recurring
+from taskweave.org import entity_keys, form, kpis, recurring, servers
 from taskweave.org.form import Field, Kind, Reading
 from taskweave.org.inference import resolve
 from taskweave.org.mcp_servers import SERVERS
@@ -104,20 +104,6 @@ _PERSON = form.record(
     },
     short="role",
 )
-_EFFECTS = form.mapping_of(form.clean_name, form.number(least=0), "a goal")
-_KPI = form.record(
-    {
-        "start": Field(form.number(), "first value", required=True),
-        "unit": Field(form.TEXT, "unit"),
-        "drift": Field(form.WEEKLY, "change a week without anybody's doing, such as '+0.02/week'"),
-        "noise": Field(form.number(least=0), "standard deviation of the weekly change"),
-        "least": Field(form.number(), "what it never falls below; 0 where it starts above 0"),
-        "most": Field(form.number(), "what it never rises above; 100 where its unit begins with %"),
-        "lowered_by": Field(_EFFECTS, "by how much a finished planned hour of a goal lowers it"),
-        "raised_by": Field(_EFFECTS, "by how much a finished planned hour of a goal raises it"),
-    },
-    short="start",
-)
 
 
 def _tier_number(text: str) -> str:
@@ -157,10 +143,13 @@ FILE: Kind = form.record(
             "how much work arises",
         ),
         "activities": Field(_NAMES, "the vocabulary of activities"),
-        "environment": Field(form.mapping_of(form.clean_name, _KPI, "a reading"), "readings that drift, and the goals that move them"),
+        "environment": Field(form.mapping_of(form.clean_name, kpis.KPI, "a reading"), "readings that drift, and the work that moves them"),
         "tools": Field(form.SWITCH, "on: agents use the tools that their roles name; off by default"),
         "servers": Field(SERVERS, "MCP servers whose tools roles may name under 'tools', by name"),
         "work": Field(recurring.WORK, "streams and cycles of recurring work, by name"),
+        "entities": Field(entity_keys.ENTITIES, "whom and what it has to do with: customers, suppliers, products, systems"),
+        "mail": Field(servers.MAIL, "the mail server that what is addressed outside goes to; by default it stays here"),
+        "feed": Field(servers.FEED, "the social server that posts go to; by default they stay here"),
     }
 )
 

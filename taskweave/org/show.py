@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from taskweave.org import mcp_servers, recurring
+from taskweave.org import entity_keys, kpis, mcp_servers, recurring
 from taskweave.org.delegation import Delegation
+from taskweave.org.entity_keys import SINGULAR
 from taskweave.org.organization import CrossLink, Organization
 from taskweave.org.population import Agent, Population
 from taskweave.records import Json
@@ -29,7 +30,11 @@ def tree(org: Organization, population: Population) -> str:
     lines = [f"{org.name}: " + ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counted)]
     lines += _branch(delegation, population, root, "", "")
     links = [f"  {_link(delegation, population, org, link)}" for link in org.cross_links]
-    return "\n".join([*lines, *(["cross links:"] if links else []), *links])
+    servers = [*([f"  mail -> {org.mail.smtp}"] if org.mail else []), *([f"  feed -> {org.feed.mastodon}"] if org.feed else [])]
+    off = "" if org.tools else " (never, while tools are off)"
+    counts = ", ".join(f"{one.count} {kind if one.count != 1 else SINGULAR[kind]}" for kind, one in org.entities.items())
+    lines += [*(["cross links:"] if links else []), *links, *([f"has to do with: {counts}"] if counts else [])]
+    return "\n".join([*lines, *([f"servers that it reaches{off}:"] if servers else []), *servers])
 
 
 def _link(delegation: Delegation, population: Population, org: Organization, link: CrossLink) -> str:
@@ -105,6 +110,8 @@ class _Writer:
         values["people"] = self._people()
         values["work"] = {name: recurring.written(one) for name, one in self._org.work.items()}
         values["servers"] = mcp_servers.written(self._org) or None  # left out where there are none
+        values["environment"] = {name: kpis.written(one) for name, one in self._org.environment.items()}
+        values["entities"] = {kind: entity_keys.written(one) for kind, one in self._org.entities.items()}
         for role in values["roles"].values():
             del role["title"]
         for key, value in values.items():

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-from taskweave.org import catalogue, mcp_servers, recurring, structure
+from taskweave.org import catalogue, entity_keys, kpis, mcp_servers, recurring, structure
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.form import Reading, alike, nearest, said
 from taskweave.org.inference import calendar_spec, usual_part
@@ -38,7 +38,8 @@ def check(raw: Raw, reading: Reading) -> None:
     _idle_links(raw, reading)
     _workload(raw, reading)
     _undescribed(raw, reading)
-    _environment(raw, reading)
+    kpis.check(raw, reading)
+    entity_keys.check(raw, reading)
     _recurring(raw, reading)
     mcp_servers.check(raw, reading)
     _calendar(raw, reading)
@@ -283,21 +284,6 @@ def _idle_links(raw: Raw, reading: Reading) -> None:
         if target in roles and roles[target].get("executes", usual_part(target, superiors)) == 0:
             what = f"the link to {said(target)} brings it no work: it has no time for tasks; give it 'executes', such as 20%"
             reading.warn_at(("cross_links", str(place)), what)
-
-
-def _environment(raw: Raw, reading: Reading) -> None:
-    goals = raw.get("goals", {})
-    for kpi, values in raw.get("environment", {}).items():
-        for low, high in (("least", "start"), ("start", "most")):
-            if low in values and high in values and values[low] > values[high]:
-                what = f"environment.{kpi}: {low!r} is {values[low]:g} and {high!r} {values[high]:g}; "
-                bound = low if high == "start" else high
-                reading.wrong_at(("environment", kpi, bound), f"{what}a figure starts between its 'least' and its 'most'")
-        for key in ("lowered_by", "raised_by"):
-            for goal in values.get(key, {}):
-                if goal not in goals:
-                    path = ("environment", kpi, key, goal)
-                    reading.wrong_at(path, f"unknown goal {said(goal)} in environment.{kpi}.{key}{nearest(goal, goals)}")
 
 
 def _recurring(raw: Raw, reading: Reading) -> None:

@@ -26,6 +26,10 @@ class JsonText(TypeDecorator[Json]):
     cache_ok = True
 
 
+# A column that came later: where it is null, the row's line in digest and export is what it was before there was the column.
+SPARSE = {"info": {"sparse": True}}
+
+
 class PoolTable(SQLModel, registry=registry()):
     """The base of all tables of run.db; its metadata is its own, so that other rooms' tables never land in run.db."""
 
@@ -78,7 +82,10 @@ class States(PoolTable, table=True):
 
 
 class Tasks(PoolTable, table=True):
-    """τ; kind: objective, composite; status as at the run's end; `quality` and `origin` are those of its title and description."""
+    """τ; kind: objective, composite; status as at the run's end; `quality` and `origin` are those of its title and description.
+
+    `entities` are ids of what it is about, where it is about any.
+    """
 
     id: str = Field(primary_key=True)
     state: str = Field(index=True)
@@ -96,6 +103,7 @@ class Tasks(PoolTable, table=True):
     constraints: str = ""
     quality: str
     origin: str
+    entities: Json = Field(default=None, sa_type=JsonText, sa_column_kwargs=SPARSE)
 
 
 class Subtasks(PoolTable, table=True):
@@ -123,7 +131,11 @@ class Subtasks(PoolTable, table=True):
 
 
 class Results(PoolTable, table=True):
-    """r; `subtask` is null for a merged result; origin: model, scripted, fallback."""
+    """r; `subtask` is null for a merged result; origin: model, scripted, fallback.
+
+    `facts` are those that whoever wrote it was offered, {id, entity, kind, text, start, end}: where `content` says them first, by
+    characters, `content[start:end] == text`; null and null where it leaves them unsaid.
+    """
 
     id: str = Field(primary_key=True)
     task: str = Field(index=True)
@@ -135,6 +147,7 @@ class Results(PoolTable, table=True):
     finished: str
     quality: str
     origin: str
+    facts: Json = Field(default=None, sa_type=JsonText, sa_column_kwargs=SPARSE)
 
 
 class Uses(PoolTable, table=True):
@@ -214,6 +227,15 @@ class Goals(PoolTable, table=True):
     progress: float | None = None
 
 
+class Entities(PoolTable, table=True):
+    """Customers, suppliers, products, systems; `attributes` has for each what it is from which day on, [[since, text], ...]."""
+
+    id: str = Field(primary_key=True)
+    kind: str
+    name: str
+    attributes: Json = Field(sa_type=JsonText)
+
+
 class Calls(PoolTable, table=True):
     """One row a completion: the only table that holds anything of wall-clock time."""
 
@@ -232,7 +254,8 @@ class Calls(PoolTable, table=True):
 
 
 _MODELS: tuple[type[PoolTable], ...] = (
-    Agents, Edges, States, Tasks, Subtasks, Results, Uses, Provenance, ToolCalls, Incidents, Events, Load, Readings, Goals, Calls,
+    Agents, Edges, States, Tasks, Subtasks, Results, Uses, Provenance, ToolCalls, Incidents, Events, Load, Readings, Goals, Entities,
+    Calls,
 )  # fmt: skip
 
 
@@ -249,6 +272,7 @@ def _told(model: type[PoolTable], table: Table) -> dict[str, Json]:
         "columns": [column.name for column in table.columns],
         "primary_key": [column.name for column in table.primary_key.columns],
         "json": [column.name for column in table.columns if isinstance(column.type, JsonText)],
+        "sparse": [column.name for column in table.columns if column.info.get("sparse")],
         "truth": [column.name for column in table.columns if isinstance(column.type, Boolean)],
         "defaults": {
             name: field.get_default(call_default_factory=True) for name, field in model.model_fields.items() if not field.is_required()

@@ -301,7 +301,7 @@ class Pool:
 
     def lines(self, table: str) -> Iterator[str]:
         """The rows of a table as canonical JSON: what the digest and the export are made of."""
-        return map(canonical, self.rows(table))
+        return map(table_named(table).line, self.rows(table))
 
     def digest(self) -> str:
         """What the run is, in 64 hex digits: equal runs have equal ones.

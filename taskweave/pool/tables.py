@@ -26,6 +26,7 @@ class Layout:
     columns: tuple[str, ...]
     primary_key: tuple[str, ...]
     json: frozenset[str]  # columns that hold a JSON value as its canonical text
+    sparse: frozenset[str]  # columns that a row's line leaves out where they are null
     truth: frozenset[str]  # columns that hold true, false or nothing
     defaults: Mapping[str, Json]
     create: tuple[str, ...]
@@ -48,6 +49,11 @@ class Layout:
             if row[name] is not None:
                 row[name] = bool(row[name])
         return row
+
+    def line(self, row: Mapping[str, Json]) -> str:
+        """The row in digest and export: its canonical JSON, without sparse columns that hold nothing."""
+        bare = [name for name in self.sparse if row[name] is None]
+        return canonical({name: value for name, value in row.items() if name not in bare} if bare else row)
 
     def compared(self, name: str, value: Json) -> tuple[str, list[Json]]:
         """The condition that a column has a value (None: that it is null), and what it is asked with."""
@@ -82,6 +88,7 @@ def _layouts() -> dict[str, Layout]:
             columns=tuple(table["columns"]),
             primary_key=tuple(table["primary_key"]),
             json=frozenset(table["json"]),
+            sparse=frozenset(table["sparse"]),
             truth=frozenset(table["truth"]),
             defaults=table["defaults"],
             create=tuple(table["create"]),

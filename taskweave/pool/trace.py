@@ -40,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trace:
-    """Everything that explains one id.  `kind` is result, subtask, task, state or incident.
+    """Everything that explains one id.  `kind` is result, subtask, task, state, incident or entity; `entities` are what its task is about.
 
     `upward` is what it rests on, `downward` what rests on it; `plans` go from its own unit up to the root; `diagnosed` are the plans whose
     diagnosis rested on it; the `hidden_...` count direct links that were cut.
@@ -53,6 +53,8 @@ class Trace:
     task: Fields | None = None
     state: Fields | None = None
     incident: Fields | None = None
+    entity: Fields | None = None
+    entities: tuple[Fields, ...] = ()
     agent: Fields | None = None
     delegator: Fields | None = None
     prompt: str | None = None
@@ -69,7 +71,7 @@ class Trace:
     diagnosed: tuple[Plan, ...] = ()
 
 
-_KINDS = {"results": "result", "subtasks": "subtask", "tasks": "task", "states": "state", "incidents": "incident"}
+_KINDS = {"results": "result", "subtasks": "subtask", "tasks": "task", "states": "state", "incidents": "incident", "entities": "entity"}
 
 
 def resolve(pool: Rows, text: str) -> tuple[str, str]:
@@ -114,7 +116,8 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
     plans = tuple(chain(pool, state, moment))
     walk = _Walk(pool, depth, breadth)
     upward, hidden_upward = walk.links(identifier, _upward)
-    downward, hidden_downward = walk.links(identifier, _after(pool, identifier) if kind == "incident" else _downward)
+    below = {"incident": _after, "entity": _about}.get(kind)
+    downward, hidden_downward = walk.links(identifier, below(pool, identifier) if below else _downward)
     owner = (result or {}).get("agent") or (subtask or {}).get("assignee") or (own_state or {}).get("owner")
     delegator = ground.get("delegator") or (subtask or {}).get("delegator")
     return Trace(
@@ -125,6 +128,8 @@ def trace(pool: Rows, text: str, *, depth: int = DEPTH, breadth: int = BREADTH) 
         task=task,
         state=own_state,
         incident=pool.one("incidents", identifier),
+        entity=pool.one("entities", identifier),
+        entities=tuple(filter(None, (pool.one("entities", one) for one in (task or {}).get("entities") or ()))),
         agent=pool.one("agents", owner) if owner else None,
         delegator=pool.one("agents", delegator) if delegator else None,
         prompt=ground.get("prompt"),
@@ -263,6 +268,16 @@ def _after(pool: Rows, incident: str) -> _Steps:
         # Units below that heard it stand beside; what was planned before it does not rest on it.
         tasks = pool.rows("tasks", state=identifier)
         return [_Step(row["id"], "task", "planned") for row in tasks if _planned_at(pool, row) >= heard_at[identifier]]
+
+    return steps
+
+
+def _about(pool: Rows, entity: str) -> _Steps:
+    """What there is of an entity: the tasks that are about it, and what was made of these."""
+    tasks = [_Step(row["id"], "task", "is about it") for row in pool.rows("tasks", kind="composite") if entity in (row["entities"] or ())]
+
+    def steps(pool: Rows, identifier: str) -> list[_Step]:
+        return tasks if identifier == entity else _downward(pool, identifier)
 
     return steps
 

@@ -84,7 +84,7 @@ def case_logs(events: Iterable[Mapping[str, Json]], calendar: WorkCalendar) -> l
             case.reworked += 1
         elif kind == "queue":
             case.steps[subject] = StepLog(id=subject, activity=event["object"], queued=minute)
-        else:
+        elif kind != "about":  # whom it comes from
             _move(case.steps[subject], kind, event["actor"], minute)
     return list(found.values())
 

@@ -52,7 +52,8 @@ class Status:
     closed week; the digest of all tables is asked of run.db.  Of closed weeks, `planned` and `done_without_fallback` count composite
     tasks, and `answers` structured questions by step and level: asked, repaired, fallback; `asked` counts them and `fallback_share`
     is that of all of them, None before there is any: before a week is closed both are of what had been answered when a share of fallbacks
-    stopped the run.  `backbones` has calls, tokens and such questions by name.  `injections` are the incidents that were taken,
+    stopped the run.  `backbones` has calls, tokens and such questions by name, `rungs` calls by the
+    form in which a model was asked (tools, json_schema, json_object, plain).  `injections` are the incidents that were taken,
     `to_come` is how many are known for later, `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run
     has taken and what is allowed, lost calls counted at the most; `trouble` is what goes wrong now.  `without` are the parts of the loop
     that it leaves out.  `economy` is there where it was asked for: it reads all that was sent.  `cases` are those of recurring work,
@@ -111,6 +112,7 @@ class Status:
     next: str
     economy: Economy | None = None
     cases: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    rungs: Mapping[str, int] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
         """As JSON values."""
@@ -129,6 +131,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         injections, rejected = journal.injections(), journal.rejected()
         usable = [one for one in injections if one.id not in {other.name for other in rejected}]
         budgets, silence = taken(config, folder.prices(), journal), journal.silence()
+        rungs = journal.rungs()
         # The weeks of a fork that has not begun are closed, and nothing is done in them yet.
         facts: Mapping[str, Any] = closed[-1].facts if closed and counts.sessions else {}
         until = closed[-1].at if closed else None
@@ -177,6 +180,7 @@ def status(folder: RunFolder, *, deep: Literal["reported", "computed"] | None = 
         fallback_share=fallbacks / asked if asked else None,
         answers=_by_step(told),
         backbones=_by_backbone(told, uses),
+        rungs=rungs,
         max_fallback=config.max_fallback,
         budgets=budgets,
         trouble=_trouble(silence, config.patience) if state == "running" else None,

@@ -32,11 +32,11 @@ def render(trace: Trace) -> RenderableType:
     parts: list[RenderableType] = [_heading(trace), *_facts(trace)]
     if trace.result:
         parts.append(Padding(Text(trace.result["content"]), (1, 2)))
-    if not trace.incident:
+    if not trace.incident and not trace.entity:
         parts.append(_plans("Planned by (nearest first, the root last)", trace.plans))
     for incident in trace.incidents:
         parts.append(_line("incident heard", f"{incident['id']} {incident['title']} ({incident['category']}, {incident['severity']})"))
-    if not trace.incident:
+    if not trace.incident and not trace.entity:
         parts.append(_tree("Rests on", trace.upward, trace.hidden_upward))
     parts.append(_tree("What rests on it", trace.downward, trace.hidden_downward))
     if trace.diagnosed:
@@ -51,7 +51,7 @@ def render(trace: Trace) -> RenderableType:
 
 def _heading(trace: Trace) -> Text:
     row = _itself(trace)
-    title = row.get("title") or row.get("goal") or row.get("period") or ""
+    title = row.get("title") or row.get("goal") or row.get("period") or row.get("name") or ""
     heading = Text.assemble((title, "bold"), "  ", (f"{trace.kind} {trace.id}", "dim"))
     if (origin := row.get("origin")) not in (None, "model"):
         heading.append(f"  [{STAND_IN if origin == 'scripted' else origin}]", "yellow")
@@ -60,7 +60,7 @@ def _heading(trace: Trace) -> Text:
 
 def _itself(trace: Trace) -> Fields:
     """The row of what was traced."""
-    return trace.result or trace.subtask or trace.task or trace.state or trace.incident or {}
+    return trace.result or trace.subtask or trace.task or trace.state or trace.incident or trace.entity or {}
 
 
 def _facts(trace: Trace) -> list[Text]:
@@ -81,6 +81,14 @@ def _facts(trace: Trace) -> list[Text]:
         affects = trace.incident["affects"]
         facts.append(("affects", affects if isinstance(affects, str) else ", ".join(affects)))
         facts.append(("in force", f"from {trace.incident['since'] or '–'} until {trace.incident['until'] or '–'}"))
+    if trace.entity:
+        for name, values in trace.entity["attributes"].items():
+            (_, first), *later = values
+            facts.append((name.replace("_", " "), "; ".join([first, *(f"from {since} {text}" for since, text in later)])))
+    facts.append(("about", ", ".join(f"{one['name']} ({one['id']})" for one in trace.entities)))
+    for fact in (trace.result or {}).get("facts") or ():
+        said = "not said" if fact["start"] is None else f"said at {fact['start']:,}-{fact['end']:,}"
+        facts.append(("fact", f"{fact['id']} {fact['text']!r}: {said}"))
     facts.append(("goals", ", ".join(trace.goals)))
     facts.append(("prompt", " · ".join(filter(None, (trace.prompt, trace.backbone)))))
     return [_line(name, value) for name, value in facts if value]

@@ -87,6 +87,7 @@ class RunConfig(BaseModel):
     budget_tokens: int | None = Field(default=None, gt=0)
     budget_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     without: tuple[Part, ...] = Field(default=(), strict=False)
+    servers: dict[str, str] = Field(default_factory=dict)  # those that the command line named: "smtp", "mastodon"
     parent: Parent | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     segments: tuple[Segment, ...] = Field(min_length=1, strict=False)

@@ -30,6 +30,7 @@ from taskweave.shipped import prompt_files
 if TYPE_CHECKING:
     from taskweave.backbones.pricing import PriceList
     from taskweave.backbones.routing import Routes
+    from taskweave.org.entities import Entities
     from taskweave.org.population import Population
     from taskweave.org.schema import Organization
     from taskweave.prompts import PromptBook
@@ -40,6 +41,7 @@ CONFIG = "config.json"
 RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback", "budget_usd", "budget_tokens", "budget_hours"})
 PRICES = "prices.yaml"
 MCP_SERVERS = "mcp_servers.json"
+ENTITIES = "entities.json"  # there where the organization has any
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
 
@@ -77,6 +79,7 @@ class RunFolder:
         organization_text: str | bytes,
         prompts_dirs: Sequence[Path],
         population_json: str,
+        entities_json: str | None = None,
         injections: Sequence[Injection] = (),
         routing_text: bytes | None = None,
         before: Callable[[Journal], None] | None = None,
@@ -97,6 +100,8 @@ class RunFolder:
                 write(building / PRICES, prices)
             if mcp:
                 write(building / MCP_SERVERS, json.dumps(mcp, indent=2, sort_keys=True, ensure_ascii=True) + "\n")
+            if entities_json is not None:
+                write(building / ENTITIES, entities_json)
 
         appear(path, fill)
         return RunFolder(path, config)
@@ -171,6 +176,28 @@ class RunFolder:
                 "The file was changed by hand or damaged; restore it from a copy."
             ) from error
         return population
+
+    def entities(self) -> Entities:
+        """Customers, suppliers, products and systems, drawn once when the run began; none where its organization has none.
+
+        Raises BadInput where the file is missing, or is not what was written.
+        """
+        from taskweave.org.entities import Entities
+
+        file = self.path / ENTITIES
+        if not file.exists() and not self.organization().entities:
+            return Entities()
+        try:
+            return Entities.from_json(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BadInput(
+                f"{file}: cannot be read ({error.strerror}). The run's customers and such are in it; restore it from a copy."
+            ) from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise BadInput(
+                f"{file}: these are not the customers and such of a run ({type(error).__name__}: {error}). "
+                "The file was changed by hand or damaged; restore it from a copy."
+            ) from error
 
     def prices(self) -> PriceList | None:
         """The prices that a person gave the run; None where none were given.  Raises FileInvalid for a file that was damaged."""

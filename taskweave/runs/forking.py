@@ -15,7 +15,7 @@ from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.records import Json
 from taskweave.runs.config import VERSION, Parent, RunConfig, Segment
-from taskweave.runs.folder import CONFIG, MCP_SERVERS, PRICES, RunFolder, appear, sync, write
+from taskweave.runs.folder import CONFIG, ENTITIES, MCP_SERVERS, PRICES, RunFolder, appear, sync, write
 from taskweave.runs.inbox import Inbox, name_of, numbered
 from taskweave.shipped import prompt_files
 
@@ -90,10 +90,8 @@ def copy_inputs(run: RunFolder, path: Path, *, until: str) -> RunFolder:
 def _copy(run: RunFolder, folder: Path, config: RunConfig) -> None:
     """The files that no fork changes."""
     names = {config.segments[0].org, "population.json", *([config.routing] if config.routing else [])}
-    for name in sorted(names | ({PRICES} if (run.path / PRICES).is_file() else set())):
+    for name in sorted(names | {name for name in (PRICES, ENTITIES, MCP_SERVERS) if (run.path / name).is_file()}):
         write(folder / name, (run.path / name).read_bytes())
-    if (run.path / MCP_SERVERS).is_file():
-        write(folder / MCP_SERVERS, (run.path / MCP_SERVERS).read_bytes())
 
 
 def _incidents(journal_path: Path, inbox: Inbox, change: Change) -> tuple[str, ...]:

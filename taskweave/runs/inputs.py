@@ -55,6 +55,7 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
     agents = json.loads(folder.population().to_json())
     yield "population.json: who is in it", [agent["id"] for agent in agents]
     yield from ((f"population.json: {agent['id']}", agent) for agent in agents)
+    yield from ((f"entities.json: {entity.id}", entity.row()) for entity in folder.entities())
     if (routes := folder.routes()) is not None:
         yield from ((f"{folder.config.routing}: route {number}", route.told()) for number, route in enumerate(routes.routes, 1))
     for server, kept in folder.mcp_servers().items():
@@ -79,6 +80,8 @@ def _organized(org: Organization) -> Iterator[tuple[str, Json]]:
             yield name, value
             continue
         parts: Mapping[str, Any] = value
+        if name == "environment":  # a run whose figures have no season is the one that was begun before they could have one
+            parts = {key: {k: v for k, v in kpi.items() if k != "season" or v is not None} for key, kpi in parts.items()}
         if name in ("roles", "people", "goals"):
             yield f"{name} (their order)", list(parts)
         yield from ((f"{name}.{key}", part) for key, part in parts.items())

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
+from taskweave.backbones import calling
 from taskweave.records import Json, Priority, TaskSpec
 from taskweave.tools.tool import Tool
 
@@ -20,7 +21,7 @@ Schema = dict[str, Json]  # cached and shared: read it, never change it
 Source = Literal["pool", "tools", "environment"]
 SOURCES: tuple[Source, ...] = ("pool", "tools", "environment")
 OFFERED: tuple[Source, ...] = ("pool", "environment")
-NO_TOOL = "none"
+NO_TOOL = calling.NONE
 PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high")
 _SAME: dict[str, Priority] = {"medium": "normal", "moderate": "normal", "urgent": "high", "critical": "high"}
 # OpenAI takes at most 1,000 enum values a schema, and 15,000 characters in an enum of more than 250.
@@ -155,16 +156,23 @@ class Deliverable(Answer):
 
 
 class ToolCall(Answer):
-    """A tool by its name, or NO_TOOL, and its arguments."""
+    """A tool by its name, or NO_TOOL, and its arguments; `changes` say what had to be changed to read them."""
 
     tool: Text
-    arguments: Annotated[dict[str, Json], BeforeValidator(lambda given: {} if given is None else given)]
+    arguments: dict[str, Json]
+    changes: tuple[str, ...] = ()
 
 
 class ToolChoice(Answer):
-    """execute_tool: what to do with a tool before the deliverable is written."""
+    """execute_tool: what to do with a tool before the deliverable is written; a call in whatever form models write one."""
 
     call: ToolCall
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, answer: Json) -> Json:
+        tool, arguments, changes = calling.meant(answer)
+        return {"call": {"tool": tool, "arguments": arguments, "changes": changes}}
 
 
 class Merged(Answer):
@@ -316,8 +324,7 @@ def deliverable(artifacts: tuple[str, ...]) -> Schema:
 @lru_cache(maxsize=256)
 def tool_choice(tools: tuple[Tool, ...]) -> Schema:
     """The schema of a `ToolChoice` among these, each with its own arguments, or of none."""
-    calls = [object_of({"tool": {"type": "string", "enum": [tool.name]}, "arguments": tool.schema}) for tool in tools]
-    return object_of({"call": {"anyOf": [*calls, object_of({"tool": {"type": "string", "enum": [NO_TOOL]}, "arguments": object_of({})})]}})
+    return calling.choice(calling.Function(tool.name, tool.summary, tool.schema) for tool in tools)
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,7 @@
 """What does the organization's environment read this week, and how far are the goals?
 
-Entry points: `Environment.advance`, `Environment.readings`.  A key figure drifts and is disturbed by a draw keyed by figure and week, so
-that one more figure moves no other.  It refuses to know who reads it.
+Entry points: `Environment.advance`, `Environment.readings`.  A key figure drifts, comes and goes with the season and is disturbed by a
+draw keyed by figure and week, so that one more figure moves no other.  It refuses to know who reads it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 
+from taskweave.org.kpis import season_on
 from taskweave.org.organization import Goal, Organization
 from taskweave.records import Json
 
@@ -34,6 +36,7 @@ class Environment:
 
     def __init__(self, org: Organization, seed: int) -> None:
         self._org, self._seed = org, seed
+        self._levels: dict[str, float] = {}  # without their seasons
         self._values: dict[str, float] = {}
         self._measured = {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}
 
@@ -41,20 +44,30 @@ class Environment:
         """Move every key figure to its value in week `week` (1 is the first; each week is advanced to once, in order).
 
         `pushed` is by how much incidents move figures in this week.
-        `worked` are the planned hours finished since the last advance, by goal: they move a figure by so much each, as the file says.
+        `worked` is what was finished since the last advance: planned hours by goal and by `role:TITLE`, cases by `work:NAME`.  It moves a
+        figure by so much each, as the file says.
         """
         for name, kpi in self._org.environment.items():
-            if name not in self._values:
-                self._values[name] = kpi.start
+            least = -math.inf if kpi.least is None else kpi.least
+            most = math.inf if kpi.most is None else kpi.most
+            if name not in self._levels:
+                self._levels[name] = kpi.start
             else:
                 push = (pushed or {}).get(name, 0.0)
                 disturbance = random.Random(f"{self._seed}:kpi:{name}:W{week}").gauss(0.0, 1.0) * kpi.noise
-                raised = sum(worked.get(goal, 0.0) * by for goal, by in kpi.raised_by.items())
-                lowered = sum(worked.get(goal, 0.0) * by for goal, by in kpi.lowered_by.items())
-                moved = self._values[name] + kpi.drift + disturbance + raised - lowered + push
-                least = -math.inf if kpi.least is None else kpi.least
-                most = math.inf if kpi.most is None else kpi.most
-                self._values[name] = round(min(max(moved, least), most), 4)
+                raised = sum(worked.get(what, 0.0) * by for what, by in kpi.raised_by.items())
+                lowered = sum(worked.get(what, 0.0) * by for what, by in kpi.lowered_by.items())
+                moved = self._levels[name] + kpi.drift + disturbance + raised - lowered + push
+                self._levels[name] = round(min(max(moved, least), most), 4)
+            # It starts where the file says, in whatever season that is.
+            season = season_on(kpi, self._thursday(week)) - season_on(kpi, self._thursday(1))
+            self._values[name] = round(min(max(self._levels[name] + season, least), most), 4) if season else self._levels[name]
+
+    def _thursday(self, week: int) -> date:
+        """The day that says to which month a week belongs."""
+        start = self._org.calendar.start
+        first = start + timedelta(days=3 - start.weekday())
+        return first + timedelta(days=7 * (week - (first >= start)))
 
     def readings(self) -> tuple[Reading, ...]:
         """This week's values, in the order of the file."""

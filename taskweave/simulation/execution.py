@@ -14,10 +14,12 @@ from taskweave.backbones.legal import nearest
 from taskweave.backbones.structured import Answered, CallRow
 from taskweave.cutting import Kept
 from taskweave.engine.promises import Context as WorkContext
+from taskweave.org.entities import Entity, Fact
 from taskweave.org.population import Agent
 from taskweave.pool.pool import Pool
 from taskweave.records import BY_CODE, BY_CODE_SAID, Dependency, DependencyQuery, Json, Mark, Origin, Quality, TaskSpec, worst
 from taskweave.simulation import answers
+from taskweave.simulation.about import offered
 from taskweave.simulation.bundles import Bundle, mark_of
 from taskweave.simulation.capacity import Slot, share_out
 from taskweave.simulation.dependencies import MOST_DEPENDENCIES, Use, break_cycles, read_after, resolve, within
@@ -63,7 +65,7 @@ class Breakdown:
 class Deliverable:
     """δ and most of ξ of a subtask's or a merged result; `references` are results of other tasks that it rests on.
 
-    `substituted`: it, or a result that it was merged from, is a fallback.
+    `substituted`: it, or a result that it was merged from, is a fallback.  `facts` were offered to whoever made it, or made its parts.
     """
 
     id: str
@@ -82,6 +84,7 @@ class Deliverable:
     notes: tuple[str, ...] = ()
     substituted: bool = False
     used: ToolUse = ToolUse()
+    facts: tuple[Fact, ...] = ()
 
 
 class Documents:
@@ -282,12 +285,17 @@ def execute(
     upstream: Sequence[tuple[str, str]],
     readings: Sequence[Reading],
     searching: bool,
+    moments: Sequence[str] = (),
+    about: Sequence[Entity] = (),
 ) -> Work:
     """r = ℰ_exec(η̂, Γ, a), Eq. 7.
 
     Needs: breakdown, plans (year, quarter, month, week: those there are), upstream (deliverables).  `upstream` names the same results
-    by id and task.
+    by id and task; `moments` are those at which a tool may be used, `about` is what the task is about, of which some facts stand among
+    the evidence.
     """
+    room = setting.budget("execute", "evidence")
+    offer = offered(setting.seed, result, about, date, room)
 
     async def work(ctx: WorkContext, needs: Needs) -> Deliverable:
         breakdown: Breakdown = needs["breakdown"]
@@ -316,16 +324,17 @@ def execute(
             "role": setting.shown_role("execute", role, f"{step.goal} {spec.title} {spec.description}"),
             "author": setting.author(agent),
             "dependencies": [dependency_input(dependency) for dependency in context.results],
-            "evidence": list(context.evidence),
+            "evidence": offer.beside(context.evidence, room),
             "goals": [goal for goal in setting.goals() if goal["name"] in spec.goals],
             "subtask": {"goal": step.goal, "activity": step.activity, "hours": step.hours},
         }
         used = ToolUse()
         if setting.uses_tools(agent, step.need):
             effects = [effect for d in needs["upstream"] for effect in d.used.effects]
-            used = await use(setting, ctx, agent=agent, result=result, inputs=inputs, upstream=effects)
-            inputs["evidence"] = [*context.evidence, *used.evidence]
+            used = await use(setting, ctx, agent=agent, result=result, inputs=inputs, upstream=effects, moments=moments)
+            inputs["evidence"] = offer.beside([*context.evidence, *used.evidence], room)
             uses += [Use(used=row["id"], kind="tool", how="explicit") for row in used.rows]
+        uses += [Use(used=entity, kind="environment", how="explicit") for entity in offer.entities]
         artifacts = setting.org.roles[role].artifacts
         answered = await setting.ask(
             ctx,
@@ -359,6 +368,7 @@ def execute(
             notes=(*used.notes, *answered.notes, *((note,) if note else ()), *unseen),
             substituted=answered.quality == "fallback",
             used=used,
+            facts=offer.facts,
         )
 
     return work
@@ -374,6 +384,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
         references = list({dependency.id: dependency for partial in partials for dependency in partial.references}.values())
         uses = [Use(used=partial.id, kind="result", how="merged") for partial in partials]
         kept = {use.used: use for partial in partials for use in partial.uses if use.how != "merged"}
+        facts = tuple({fact.id: fact for partial in partials for fact in partial.facts}.values())
         partial_ids = {partial.id for partial in partials}
         uses += [use for used, use in kept.items() if used not in partial_ids]
         if len(partials) == 1:
@@ -392,6 +403,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
                 references=tuple(references),
                 calls=(),
                 substituted=last.substituted,
+                facts=facts,
             )
         found = [
             Dependency(id=p.id, title=p.title, role=p.role, author=setting.name(p.agent), artifact=p.artifact, excerpt=p.content)
@@ -430,6 +442,7 @@ def merge(setting: Setting, *, result: str, date: str, agent: str) -> Work:
             calls=answered.calls,
             notes=answered.notes,
             substituted=answered.quality == "fallback" or any(partial.substituted for partial in partials),
+            facts=facts,
         )
 
     return work

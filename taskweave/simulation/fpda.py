@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 from taskweave.backbones.legal import nearest
 from taskweave.backbones.structured import Answered
 from taskweave.engine.promises import Context as WorkContext
+from taskweave.org.entities import Entity
 from taskweave.records import Json, Priority, TaskSpec
 from taskweave.simulation import answers
+from taskweave.simulation.about import as_input
 from taskweave.simulation.bundles import Bundle, Objectives, complete_objectives, exactly
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.setting import Setting
@@ -108,8 +110,13 @@ def partition(setting: Setting, scene: Scene, recipients: Sequence[str]) -> Work
     return work
 
 
-def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, carried: Sequence[str]) -> Work:
-    """𝒯' of a week: exactly one composite task a slot.  Needs: plan, bundle (the parent's, or None), last (last week's Bundle, or None)."""
+def partition_week(
+    setting: Setting, scene: Scene, slots: Sequence[Slot], *, carried: Sequence[str], about: Sequence[Sequence[Entity]]
+) -> Work:
+    """𝒯' of a week: exactly one composite task a slot, about what `about` has in its place.
+
+    Needs: plan, bundle (the parent's, or None), last (last week's Bundle, or None).
+    """
     owner = scene.owner
 
     async def work(ctx: WorkContext, needs: Needs) -> Bundle:
@@ -118,7 +125,7 @@ def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, car
         recent = [task.title for task in needs["last"].tasks] if needs["last"] else []
 
         async def ask_for(wanted: Sequence[Slot], had: Sequence[str]) -> Answered[tuple[TaskSpec, ...]]:
-            titles = roles_of(wanted)
+            titles, concerned = roles_of(wanted), about[len(slots) - len(wanted) :]
             inputs = {
                 "organization": setting.organization(),
                 "date": scene.date,
@@ -129,7 +136,7 @@ def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, car
                 "incidents": list(scene.incidents),
                 "carried": list(carried),
                 "recent": [*recent, *had],
-                "slots": [slot.as_input(setting.org) for slot in wanted],
+                "slots": [slot.as_input(setting.org) | named(those) for slot, those in zip(wanted, concerned, strict=True)],
                 "roles": setting.roles("partition_week", titles),
                 "activities": list(setting.org.activities),
                 "goals": setting.goals(),
@@ -140,6 +147,11 @@ def partition_week(setting: Setting, scene: Scene, slots: Sequence[Slot], *, car
         return await exactly(slots, ask_for, setting, plan.plan)
 
     return work
+
+
+def named(entities: Sequence[Entity]) -> dict[str, Json]:
+    """What a slot says of whom its task is about; nothing where it is about nobody."""
+    return {"about": [as_input(entity) for entity in entities]} if entities else {}
 
 
 def read_tasks(answer: Json) -> tuple[TaskSpec, ...]:

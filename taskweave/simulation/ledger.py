@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskweave.backbones.structured import CallRow
@@ -24,7 +24,7 @@ from taskweave.simulation.tally import Counts, Key, One, Tally
 from taskweave.simulation.tooling import Tooling
 
 # What happens when the minute ends: at a day's boundary these belong to the day before.
-_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked", "pause", "rework", "escalate", "complete"})
+_ENDING = frozenset({"finish", "done", "close", "spilled", "blocked", "pause", "rework", "escalate", "complete", "sent"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +127,7 @@ class Ledger:
         needs = list(dict.fromkeys([*([before] if before else []), *(need for needs, _ in booked for need in needs), *searchers]))
         position = {need: place for place, need in enumerate(needs)}
         journal, pool, tally, standing, tooling = self._journal, self._pool, self._tally, self._standing, self.tooling
-        conflict = self._event_row("conflict", "", "", "", "")[1]
+        conflict, sent = self._event_row("conflict", "", "", "", "")[1], self._event_row("sent", "", "", "", "")[1]
 
         async def work(_: WorkContext, *values: Any) -> Sealed:
             last: Sealed | None = values[0] if before else None
@@ -138,6 +138,7 @@ class Ledger:
             if tooling is not None:
                 told = tooling.land(week, rows)
                 rows += [("events", {**conflict, "actor": agent, "subject": call, "object": what}) for call, agent, what in told]
+                rows += [("events", {**sent, **asdict(one)}) for one in await tooling.deliver()]
             for table, row in rows:
                 if table == "events":
                     number += 1

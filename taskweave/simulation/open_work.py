@@ -13,6 +13,7 @@ import simpy
 from simpy.events import Event
 
 from taskweave.engine.promises import Promise
+from taskweave.org.entities import Entity
 from taskweave.pool.tables import Row
 from taskweave.records import BY_CODE, Mark, Priority, TaskSpec
 from taskweave.simulation.capacity import Slot
@@ -83,6 +84,7 @@ class OpenTask:
     urgent: bool
     breakdown: Promise
     cause: str | None = None
+    about: tuple[Entity, ...] = ()
     spec: TaskSpec | None = None
     mark: Mark = BY_CODE  # of the specification, once it is there
     status: Status = "open"
@@ -125,5 +127,6 @@ class OpenTask:
                 "background": self.spec.background,
                 "constraints": self.spec.constraints,
                 **self.mark.row(),
+                **({"entities": [entity.id for entity in self.about]} if self.about else {}),
             },
         )

@@ -15,11 +15,14 @@ from simpy.events import Event
 from taskweave.backbones.structured import Answered
 from taskweave.engine.promises import Promise
 from taskweave.org.calendar import Week
+from taskweave.org.entities import Entity
 from taskweave.pool.tables import Row
 from taskweave.records import Json, Level
 from taskweave.simulation import answers, fpda
-from taskweave.simulation.bundles import Objectives, mark_of
+from taskweave.simulation.about import About
+from taskweave.simulation.bundles import mark_of
 from taskweave.simulation.capacity import Slot
+from taskweave.simulation.delegated import Delegated
 from taskweave.simulation.demands import Demand, Demands
 from taskweave.simulation.fpda import Scene, plan_text, summary_text
 from taskweave.simulation.free_hours import FreeHours
@@ -28,7 +31,7 @@ from taskweave.simulation.open_work import OpenTask
 from taskweave.simulation.recurring import Recurring
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
-from taskweave.simulation.units import ROOT, Objective, Unit, ordinal, period_path
+from taskweave.simulation.units import ROOT, Unit, ordinal, period_path
 
 
 class Planning:
@@ -42,7 +45,8 @@ class Planning:
         self._before: dict[tuple[Level, str], Unit] = {}
         self._requests: dict[tuple[Level, str], dict[str, Promise]] = {}
         self._week_bundles: dict[str, Promise] = {}
-        self._late: list[Unit] = []
+        self.delegated = Delegated(stage, tasks)
+        self._about = About(stage.setting.entities, stage.setting.seed)
         self._root = self._open_root()
 
     # ------------------------------------------------------------ opening
@@ -102,8 +106,7 @@ class Planning:
         if unit.has_children:
             work = fpda.partition(stage.setting, self._scene(unit), children)
             unit.bundle = stage.launch(f"{unit.id}:partition", work, {"plan": unit.plan})
-            unit.objectives = {child: Objective() for child in children}
-            self._book_objectives(unit)
+            self.delegated.open(unit, children)
         if unit.slots:
             self._open_tasks(unit, [task.title for task in carried], week)
         for one in demands:
@@ -127,7 +130,7 @@ class Planning:
             unit = self.open.pop((level, name))
             self._stage.ledger.event("close", actor=owner, subject=unit.id)
             if unit.bundle is not None:
-                self._close_objectives(unit)
+                self.delegated.close(unit)
         for requests in self._requests.values():
             requests.pop(owner, None)
 
@@ -158,7 +161,12 @@ class Planning:
         """Partition a week into exactly the composite tasks that capacity allows, and begin them."""
         stage = self._stage
         before = self._before.get(unit.key)
-        work = fpda.partition_week(stage.setting, self._scene(unit), unit.slots, carried=carried)
+        title, ids = stage.setting.population.agent(unit.owner).role, [f"{unit.id}/t{number}" for number in range(1, len(unit.slots) + 1)]
+        about = [
+            self._about.choose(stage.setting.org, id, unit.owner, title, slot.roles, week.number)
+            for id, slot in zip(ids, unit.slots, strict=True)
+        ]
+        work = fpda.partition_week(stage.setting, self._scene(unit), unit.slots, carried=carried, about=about)
         site = f"{unit.id}:partition" if unit.bundle is None else f"{unit.id}:partition_week"
         needs = {
             "plan": unit.plan,
@@ -167,8 +175,8 @@ class Planning:
         }
         bundle = stage.launch(site, work, needs)
         self._week_bundles[unit.id] = bundle
-        for index, slot in enumerate(unit.slots):
-            self._open_task(unit, f"{unit.id}/t{index + 1}", bundle, index, slot, week, siblings=unit.task_ids[:index])
+        for index, (id, slot) in enumerate(zip(ids, unit.slots, strict=True)):
+            self._open_task(unit, id, bundle, index, slot, week, siblings=unit.task_ids[:index], about=about[index])
 
     def _open_task(
         self,
@@ -183,6 +191,7 @@ class Planning:
         urgent: bool = False,
         cause: str | None = None,
         due: tuple[str, int] | None = None,
+        about: tuple[Entity, ...] = (),
     ) -> None:
         stage = self._stage
         last_day = week.first_day + week.day_count - 1
@@ -201,6 +210,7 @@ class Planning:
             urgent=urgent,
             cause=cause,
             siblings=siblings,
+            about=about,
         )
         unit.task_ids.append(task_id)
 
@@ -227,7 +237,7 @@ class Planning:
                 shown = []
             stage.ledger.event("close", actor=unit.owner, subject=unit.id)
             if unit.bundle is not None:
-                self._close_objectives(unit)
+                self.delegated.close(unit)
             if unit.silent and not shown:
                 continue
             in_force[unit.owner] = unit.plan
@@ -429,62 +439,3 @@ class Planning:
             "revision": unit.revision,
             "since": self._stage.moment(self._stage.now),
         }
-
-    def _book_objectives(self, unit: Unit) -> None:
-        """Objectives are tasks too: what is delegated above the week, with the status that their owners' work has given them."""
-        assert unit.bundle is not None
-        due = unit.period.rsplit(" ", 1)[1]
-        statuses = dict(unit.objectives)
-
-        def make(answered: Answered[Objectives]) -> list[Row]:
-            return [
-                (
-                    "tasks",
-                    {
-                        "id": f"{unit.id}/o{number}",
-                        "state": unit.id,
-                        "kind": "objective",
-                        "activity": "plan",
-                        "title": objective.text,
-                        "description": f"For {objective.owner}. {objective.measure}".strip(),
-                        "priority": "normal",
-                        "goals": list(objective.goals),
-                        "planned_hours": 0.0,
-                        "due": due,
-                        "status": statuses[objective.owner].status,
-                        "done_on_time": statuses[objective.owner].on_time,
-                        **mark.row(),
-                    },
-                )
-                for number, (objective, mark) in enumerate(zip(answered.value.objectives, answered.value.marks, strict=True), 1)
-            ]
-
-        self._stage.ledger.book(make, unit.bundle)
-
-    def _close_objectives(self, unit: Unit) -> None:
-        """An objective is done when none of the composite tasks is open that its owner and those below had at the period's close.
-
-        It is on time where there was none, else late, once the last of them is done.
-        """
-        delegation = self._stage.setting.delegation
-        for owner in unit.objectives:
-            agents = {owner, *delegation.descendants(owner)}
-            waiting = frozenset(task.id for agent in sorted(agents) for task in self._tasks.of(agent))
-            unit.objectives[owner] = Objective("spilled", False, waiting) if waiting else Objective("done", True, waiting)
-        self._book_objectives(unit)
-        if any(objective.waiting for objective in unit.objectives.values()):
-            self._late.append(unit)
-
-    def catch_up(self) -> None:
-        """Objectives of closed periods whose last task has been finished meanwhile are done, late."""
-        still_late = []
-        for unit in self._late:
-            open_now = {owner: frozenset(filter(self._tasks.is_open, found.waiting)) for owner, found in unit.objectives.items()}
-            changed = [owner for owner, waiting in open_now.items() if unit.objectives[owner].waiting and not waiting]
-            for owner in changed:
-                unit.objectives[owner] = Objective("done", False, frozenset())
-            if changed:
-                self._book_objectives(unit)
-            if any(open_now.values()):
-                still_late.append(unit)
-        self._late = still_late

@@ -14,8 +14,10 @@ from typing import Any
 from simpy.events import Event
 
 from taskweave.org.calendar import Week
+from taskweave.org.kpis import WORK
 from taskweave.org.organization import RecurringWork, slug
 from taskweave.org.recurring import WORKING_DAYS, case_hours, expected_hours, middle, openings
+from taskweave.simulation.about import large, role_fit
 from taskweave.simulation.environment import Reading
 from taskweave.simulation.fpda import PRIORITY_RANK
 from taskweave.simulation.lines import CaseStep, Line, Place
@@ -26,6 +28,7 @@ from taskweave.simulation.stage import Stage
 STREAM_RANK = (URGENT + min(PRIORITY_RANK.values())) / 2
 # A release or a month's end has its day, and nobody waits for each of its steps: it stands among planned work of high priority.
 CYCLE_RANK = float(PRIORITY_RANK["high"])
+MEETS = 0.5  # how well a role's work goes with customers where its cases come from one
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +56,7 @@ class Recurring:
         self._load: Mapping[str, float] = {}
         self._number = 0
         self._counts: dict[str, list[int]] = {}
+        self._completed: Counter[str] = Counter()
 
     # ------------------------------------------------------------ a week
     def open_week(self, week: Week) -> None:
@@ -92,7 +96,15 @@ class Recurring:
         self._cases[case.id] = case
         self._counts[name][0] += 1
         self._stage.ledger.event("arrive", subject=case.id, object=name, case=case.id)
+        self._say_about(case)
         self._queue(case)
+
+    def _say_about(self, case: Case) -> None:
+        """Which customer a case of a stream comes from, where there are any and its role has to do with them."""
+        stage, customers = self._stage, self._stage.setting.entities.by_kind.get("customers", ())
+        if customers and case.work.kind == "stream" and role_fit("customers", stage.setting.org.roles[case.work.role]) > MEETS:
+            customer = stage.random("about", case.id).choices(customers, [large(place) for place in range(len(customers))])[0]
+            stage.ledger.event("about", subject=case.id, object=customer.id, case=case.id)
 
     # ------------------------------------------------------------ a case
     def _queue(self, case: Case) -> None:
@@ -133,6 +145,7 @@ class Recurring:
         else:
             del self._cases[case.id]
             self._counts[case.name][1] += 1
+            self._completed[WORK + case.name] += 1
             ledger.event("complete", subject=case.id, object=case.name, case=case.id)
 
     def _drawn(self, purpose: str, site: str, share: float) -> bool:
@@ -192,6 +205,11 @@ class Recurring:
                 worked = self._stage.calendars[agent].in_hand(step.id, self._stage.now)
                 found[agent] = found.get(agent, 0.0) + (step.left - worked) / 60
         return found
+
+    def take_completed(self) -> Mapping[str, float]:
+        """How many cases were completed since this was last asked, by work:NAME."""
+        completed, self._completed = self._completed, Counter()
+        return completed
 
     def readings(self) -> tuple[Reading, ...]:
         """How many cases of each kind are open, as planners read it."""

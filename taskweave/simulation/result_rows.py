@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from taskweave.pool.tables import Row
+from taskweave.simulation.about import spans
 from taskweave.simulation.dependencies import Use
 from taskweave.simulation.execution import Deliverable
 from taskweave.simulation.open_work import OpenTask
@@ -37,6 +38,7 @@ def result_rows(task: OpenTask, *, subtask: str | None, finished: str) -> Callab
                     "finished": finished,
                     "quality": deliverable.quality,
                     "origin": deliverable.origin,
+                    **({"facts": spans(deliverable.content, deliverable.facts)} if deliverable.facts else {}),
                 },
             ),
             *(("uses", {"result": deliverable.id, "used": use.used, "kind": use.kind, "how": use.how}) for use in uses),

@@ -15,6 +15,7 @@ from taskweave.cutting import Kept, fair_share, value_tokens
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.delegation import Delegation
+from taskweave.org.entities import Entities
 from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.prompts import PromptBook
@@ -26,6 +27,7 @@ from taskweave.tools.tool import Tool
 
 T = TypeVar("T")
 GENEROUS = 2_000  # tokens of an input for which a prompt names no budget
+NO_ENTITIES = Entities()
 MOST_KINDS = 40  # of deliverables in a schema: beyond, their names take more than a shared beginning saves
 
 
@@ -63,6 +65,7 @@ class Setting:
     routes: Routes | None = None
     without: frozenset[Part] = frozenset()
     tooling: Tooling | None = None  # None: agents use no tools
+    entities: Entities = NO_ENTITIES
     failing: frozenset[str] = frozenset()  # tools that do not work now
     priorities: Mapping[str, Priority] = field(default_factory=dict)  # of goals, as incidents have changed them
     tally: Tally = field(default_factory=Tally, repr=False)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from pydantic import ConfigDict
+
 from taskweave.simulation.answers import Answer, Note, Schema, Text, object_of, one_of
 
 TITLE, SENTENCE, SENTENCES, PLAN, SUMMARY, CONTENT = 80, 160, 280, 600, 480, 900  # characters
@@ -99,6 +101,18 @@ class RequestText(Answer):
     """reconcile_request: what is asked."""
 
     text: Text
+
+
+class ChosenTool(Answer):
+    """execute_tool: the tool that is used, or NO_TOOL."""
+
+    tool: Text
+
+
+class ToolArguments(Answer):
+    """execute_tool_arguments: whatever arguments the tool has."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
 
 
 NONE, NOTHING, NOBODY = "none", "nothing", "nobody"

@@ -14,13 +14,16 @@ from simpy.events import Event
 
 from taskweave.engine.clock import START
 from taskweave.engine.promises import Promise
+from taskweave.org.entities import Entity
+from taskweave.org.kpis import ROLE
 from taskweave.records import Json, Priority
-from taskweave.simulation import execution
+from taskweave.simulation import execution, hours_left
 from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.capacity import Slot, minutes_spent
 from taskweave.simulation.dependencies import heights
 from taskweave.simulation.execution import Breakdown
 from taskweave.simulation.matching import choose
+from taskweave.simulation.moments import moments
 from taskweave.simulation.open_work import URGENT, OpenSubtask, OpenTask, Status
 from taskweave.simulation.result_rows import result_rows
 from taskweave.simulation.stage import Stage
@@ -58,10 +61,11 @@ class Tasks:
         urgent: bool = False,
         cause: str | None = None,
         siblings: Sequence[str] = (),
+        about: tuple[Entity, ...] = (),
     ) -> OpenTask:
         """Begin a composite task: its count and shape are known, its words come with the bundle.
 
-        `siblings` are ids of earlier tasks of the bundle, which may be named as upstream, as may carried ones.
+        `siblings` are ids of earlier tasks of the bundle, which may be named as upstream, as may carried ones; `about` is its subject.
         """
         stage = self._stage
         upstream: dict[str, tuple[str, str | int]] = {f"t{place + 1}": (sibling, place) for place, sibling in enumerate(siblings)}
@@ -94,6 +98,7 @@ class Tasks:
             urgent=urgent,
             breakdown=breakdown,
             cause=cause,
+            about=about,
         )
         self._by_id[task_id] = self._by_owner.setdefault(owner, {})[task_id] = task
         stage.env.process(self._composite(task))
@@ -279,6 +284,8 @@ class Tasks:
             upstream=upstream,
             readings=stage.environment.readings(),
             searching=searching,
+            moments=moments(stage, calendar, subtask.left, subtask.id),
+            about=task.about,
         )
         work_calendar = stage.setting.calendar
         last_day = min((calendar.finish(stage.now, subtask.left) - 1) // work_calendar.day_minutes, len(work_calendar.days) - 1)
@@ -334,6 +341,7 @@ class Tasks:
         subtask.status, subtask.finished = "done", stage.moment(stage.now, end=True)
         self.subtasks_done += 1
         self.hours_done += subtask.step.hours
+        self._add_worked(ROLE + stage.setting.population.agent(subtask.agent).role, subtask.step.hours)
         self._change(subtask)
         stage.ledger.event("finish", actor=subtask.agent, subject=subtask.id, object=subtask.step.activity, case=task.id)
         self._book_result(task, subtask.execution, subtask=subtask.id, finished=subtask.finished)
@@ -354,7 +362,7 @@ class Tasks:
         task.status, task.on_time = "done", stage.now <= task.due_minute
         assert task.spec is not None
         for goal in task.spec.goals:
-            self._worked[goal] = self._worked.get(goal, 0.0) + task.slot.hours
+            self._add_worked(goal, task.slot.hours)
         self._ended["done"] += 1
         self._change(task)
         work = execution.merge(stage.setting, result=task.id, date=stage.date(), agent=agent)
@@ -398,36 +406,24 @@ class Tasks:
         week = self._stage.week
         return any(self._stage.calendars[agent].present(day) for day in range(week.first_day, week.first_day + week.day_count))
 
+    def _add_worked(self, what: str, hours: float) -> None:
+        self._worked[what] = self._worked.get(what, 0.0) + hours
+
     def take_worked(self) -> dict[str, float]:
-        """Planned hours of composite tasks finished since this was last asked, by goal; a task of two goals counts for both."""
+        """Planned hours finished since this was last asked, of composite tasks by goal and of subtasks by role:TITLE.
+
+        A task of two goals counts for both.
+        """
         worked, self._worked = self._worked, {}
         return worked
 
     def carried_hours(self, owner: str) -> dict[str, float]:
         """Planned hours of the owner's open work still to be done, by role."""
-        hours: dict[str, float] = {}
-        for task in self.of(owner):
-            for subtask in task.subtasks:
-                if subtask.status not in ("done", "dropped"):
-                    hours[subtask.step.role] = hours.get(subtask.step.role, 0.0) + self._hours_left(subtask)
-            if task.spec is None:  # not decomposed yet
-                for role in task.slot.roles:
-                    hours[role] = hours.get(role, 0.0) + task.slot.hours / len(task.slot.roles)
-        return hours
-
-    def _hours_left(self, subtask: OpenSubtask) -> float:
-        """Planned hours of a subtask still to be worked, by the clock."""
-        in_hand = self._stage.calendars[subtask.agent].in_hand(subtask.id, self._stage.now) if subtask.agent is not None else 0
-        return subtask.step.hours * max(0, subtask.left - in_hand) / subtask.minutes
+        return hours_left.by_role(self._stage, self.of(owner))
 
     def carried_hours_by_agent(self) -> dict[str, float]:
         """Planned hours of unfinished subtasks, by the agent to whom they are assigned."""
-        hours: dict[str, float] = {}
-        for task in self._by_id.values():
-            for subtask in task.subtasks:
-                if subtask.agent is not None and subtask.status not in ("done", "dropped"):
-                    hours[subtask.agent] = hours.get(subtask.agent, 0.0) + self._hours_left(subtask)
-        return hours
+        return hours_left.by_agent(self._stage, self._by_id.values())
 
     def supersede(self, owner: str, hours: float) -> list[OpenTask]:
         """Drop tasks of lowest priority that nobody has begun until `hours` are free; the newest of equals first."""

@@ -6,17 +6,18 @@ what it changed itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 
 from taskweave.backbones.structured import CallRow
 from taskweave.cutting import cut
 from taskweave.engine.promises import Context as WorkContext
-from taskweave.errors import ToolRefused
 from taskweave.records import BY_CODE_SAID, Json, canonical
 from taskweave.simulation import answers
 from taskweave.simulation.setting import Setting
+from taskweave.simulation.tool_offer import Offer, offer
+from taskweave.simulation.tooling import checked
 from taskweave.tools.at_hand import at_hand
 from taskweave.tools.landing import effect_of
 from taskweave.tools.mcp_servers import ServerTool
@@ -26,6 +27,8 @@ from taskweave.tools.world import Called, Effect
 PROMPT = "execute_tool"
 MOST_CALLS = 2  # of one execution: a look, and what follows from it
 MOST_COLLEAGUES = 8
+FEW = 8  # tools among which a weak model chooses
+NOT_USED = f"no tool was used, which {BY_CODE_SAID}"
 SHOWN = 60  # tokens of what a call said, where the deliverable is written
 KEPT = 4_000  # characters of what a call said
 
@@ -42,43 +45,52 @@ class ToolUse:
 
 
 async def use(
-    setting: Setting, ctx: WorkContext, *, agent: str, result: str, inputs: Mapping[str, Json], upstream: Sequence[Effect]
+    setting: Setting,
+    ctx: WorkContext,
+    *,
+    agent: str,
+    result: str,
+    inputs: Mapping[str, Json],
+    upstream: Sequence[Effect],
+    moments: Sequence[str],
 ) -> ToolUse:
-    """Let the agent use its tools for the execution whose `inputs` these are; `upstream` is what its upstream results changed."""
+    """Let the agent use its tools for the execution whose `inputs` these are.
+
+    `upstream` is what its upstream results changed; there is at most one call at each of the `moments` (simulated, in order).
+    """
     tooling = setting.tooling
     assert tooling is not None
     tools = {tool.name: tool for tool in setting.tools_of(agent)}
-    moment = f"{inputs['date']} 09:00"
+    offered = _offer(setting, tuple(tools.values()), inputs, result)
     calls: list[CallRow] = []
     notes: list[str] = []
     rows: list[dict[str, Json]] = []
     effects: list[Effect] = []
     had: list[Json] = []
-    for number in range(1, MOST_CALLS + 1):
+    for number, moment in enumerate(moments, 1):
         after = [*upstream, *effects]
         seen = await ctx.look_up(
             "tool:at_hand",
             {"actor": agent, "moment": moment, "after": [effect.key for effect in after]},
-            lambda after=after: at_hand(tooling.world, tools.values(), actor=agent, moment=moment, after=after),  # type: ignore[misc]  # a default binds it
+            lambda after=after, moment=moment: at_hand(tooling.world, tools.values(), actor=agent, moment=moment, after=after),  # type: ignore[misc]  # defaults bind them
         )
         asked = {
             **{name: inputs[name] for name in ("organization", "date", "author", "task", "subtask")},
-            "tools": [{"name": t.name, "arguments": ", ".join(t.schema["properties"]), "summary": t.summary} for t in tools.values()],
+            "tools": [dict(line) for line in offered.lines],
             "at_hand": seen,
             "had": had,
             "colleagues": _colleagues(setting, agent),
         }
-        ctx.actor = agent
-        answered = await setting.one(
-            ctx, PROMPT, asked, answers.tool_choice(tuple(tools.values())), lambda answer: _read(answer, tools), lambda: None, agent
-        )
+        schema = answers.tool_choice(offered.tools)
+        answered = await setting.ask(ctx, PROMPT, asked, schema, lambda answer: _read(answer, tools), lambda: None, agent=agent)
         calls += answered.calls
-        notes += [f"{PROMPT}: {note}" for note in answered.notes]
-        if answered.quality == "fallback":
-            notes[-1] += f"; no tool was used, which {BY_CODE_SAID}"
+        notes += [note if note.startswith(PROMPT) else f"{PROMPT}: {note}" for note in answered.notes]
+        if answered.quality == "fallback" and not any(NOT_USED in note for note in answered.notes):
+            notes[-1] += f"; {NOT_USED}"
         if answered.value is None:
             break
-        name, arguments = answered.value
+        name, arguments, changes = answered.value
+        notes += [f"{PROMPT}: {change}" for change in changes]
         key = f"{result}:tool#{number}"
         if isinstance(chosen := tools[name], ServerTool):
             outcome = await tooling.mcp.use(ctx, chosen, arguments, actor=agent, moment=moment)
@@ -86,7 +98,7 @@ async def use(
             outcome = await ctx.look_up(
                 f"tool:{name}",
                 {"arguments": arguments, "actor": agent, "moment": moment, "after": [effect.key for effect in after]},
-                lambda after=after, name=name, arguments=arguments, key=key: _outcome(  # type: ignore[misc]  # defaults bind them
+                lambda after=after, moment=moment, name=name, arguments=arguments, key=key: _outcome(  # type: ignore[misc]  # defaults bind them
                     tooling.world.call(tools[name], arguments, actor=agent, moment=moment, key=key, after=after), agent, moment
                 ),
             )
@@ -106,17 +118,25 @@ def _outcome(called: Called, agent: str, moment: str) -> Json:
     return {"ok": called.ok, "said": said[:KEPT], "writes": called.effect is not None, "by": agent, "at": moment, "seen": seen}
 
 
-def _read(answer: Json, tools: Mapping[str, Tool]) -> tuple[str, dict[str, Json]] | None:
-    """The tool that was chosen and its checked arguments, None for none; ValueError for what cannot be called."""
+def _read(answer: Json, tools: Mapping[str, Tool]) -> tuple[str, dict[str, Json], tuple[str, ...]] | None:
+    """The tool that was chosen, its checked arguments, and what had to be changed to read them; None for no tool.
+
+    Raises ValueError for what cannot be called.
+    """
     call = answers.ToolChoice.model_validate(answer).call
     if call.tool == answers.NO_TOOL:
         return None
     if call.tool not in tools:
         raise ValueError(f"call.tool: {call.tool!r} is not one of {', '.join(tools)}, {answers.NO_TOOL}")
-    try:
-        return call.tool, json.loads(canonical(tools[call.tool].checked(call.arguments)))
-    except ToolRefused as refused:
-        raise ValueError(str(refused)) from None
+    return call.tool, checked(tools[call.tool], call.arguments), call.changes
+
+
+def _offer(setting: Setting, tools: tuple[Tool, ...], inputs: Mapping[str, Json], result: str) -> Offer:
+    """The tools that this execution chooses from; few for a model that is asked in small questions."""
+    task, subtask = inputs["task"], inputs["subtask"]
+    about = f"{subtask['goal']} {subtask['activity']} {task['title']} {task['description']}"
+    most, turn = (None if setting.style is None else FEW), Random(f"{setting.seed}:tools:{result}").randrange(len(tools))
+    return offer(tools, about, room=setting.budget(PROMPT, "tools"), most=most, turn=turn)
 
 
 def _colleagues(setting: Setting, agent: str) -> list[Json]:

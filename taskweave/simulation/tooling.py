@@ -6,13 +6,18 @@ one is in `tool_use.py`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from taskweave.errors import ToolRefused
 from taskweave.pool.tables import Row
-from taskweave.records import Json
+from taskweave.records import Json, canonical
+from taskweave.simulation.reaching import Reaching, Told
 from taskweave.tools import landing
 from taskweave.tools.mcp_servers import McpServers
+from taskweave.tools.outside.leaving import Leaving, leaving
+from taskweave.tools.outside.servers import Servers
 from taskweave.tools.shelf import by_role, kits_of, world_of
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import World
@@ -27,19 +32,23 @@ if TYPE_CHECKING:
 class Tooling:
     """The tools of an organization's roles, and the world they act on."""
 
-    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], mcp: McpServers) -> None:
+    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], mcp: McpServers, servers: Servers | None = None) -> None:
         self.world, self.mcp, self._tools = world, mcp, tools
+        self._reaching = Reaching(servers or Servers())
+        self._leaving: list[Leaving] = []
 
     @classmethod
-    def begin(cls, org: Organization, population: Population, folder: Path, mcp: Mapping[str, Json]) -> Tooling | None:
+    def begin(
+        cls, org: Organization, population: Population, folder: Path, mcp: Mapping[str, Json], servers: Servers | None = None
+    ) -> Tooling | None:
         """That of a run, whose files go below `folder`; None where the organization's tools are off.
 
         `mcp` is what the run keeps of the MCP servers that its organization names.
         """
         if not org.tools:
             return None
-        people = landing.people_of(population)
-        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org, mcp), McpServers(org, mcp))
+        world = world_of(landing.people_of(population), domain=population.agents[0].persona.email.partition("@")[2], folder=folder)
+        return cls(world, by_role(org, mcp), McpServers(org, mcp), servers)
 
     def close(self) -> None:
         """Let go of the world, and end the servers that were called."""
@@ -53,8 +62,22 @@ class Tooling:
     def land(self, week: int, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
         landings = landing.land(self.world, week, rows)
+        self._leaving = leaving(self.world, landings, self._reaching.servers)
         return [
             (one.effect.key, one.effect.actor, conflict if one.landed else f"nothing came of it: {conflict}")
             for one in landings
             for conflict in one.conflicts
         ]
+
+    async def deliver(self) -> list[Told]:
+        """Send what of the landed week is meant for the outside; says what came of each."""
+        return await self._reaching.deliver(self._leaving)
+
+
+def checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """The arguments of a call as JSON values, as a journal gives them back; raises ValueError for what the tool does not take."""
+    try:
+        value: dict[str, Json] = json.loads(canonical(tool.checked(arguments)))
+        return value
+    except ToolRefused as refused:
+        raise ValueError(str(refused)) from None

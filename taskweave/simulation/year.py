@@ -45,6 +45,7 @@ from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
 from taskweave.simulation.tooling import Tooling
 from taskweave.simulation.units import ordinal
+from taskweave.tools.outside.servers import servers_of
 
 if TYPE_CHECKING:
     from taskweave.org.organization import Organization
@@ -117,6 +118,7 @@ class Year:
             self.stage.ledger.rows(("agents", person_row(agent)))
         for (source, target), kind in sorted(setting.delegation.edges.items()):
             self.stage.ledger.rows(("edges", {"source": source, "target": target, "kind": kind}))
+        self.stage.ledger.rows(*(("entities", entity.row()) for entity in setting.entities))
 
     # ------------------------------------------------------------ the calendar
     def _run(self) -> Generator[Event, Any, None]:
@@ -180,7 +182,7 @@ class Year:
             yield self.stage.clock.at(CLOSE_WEEK + place)
             if after is None or ordinal(level, week) != ordinal(level, after):
                 self.planning.close_level(level)
-        self.planning.catch_up()
+        self.planning.delegated.catch_up()
         self._book_week(week)
         self.tasks.flush()
 
@@ -251,7 +253,8 @@ class Year:
 
     def _read_environment(self, week: Week) -> None:
         day = min(week.first_day, len(self._calendar.days) - 1)
-        self.stage.environment.advance(week.number, self.tasks.take_worked(), self.acting.moved(day))
+        worked = {**self.tasks.take_worked(), **self.recurring.take_completed()}
+        self.stage.environment.advance(week.number, worked, self.acting.moved(day))
         readings = self.stage.environment.readings()
         self.stage.ledger.rows(*(("readings", {"week": week.number, "kpi": r.kpi, "value": r.value}) for r in readings))
 
@@ -387,7 +390,8 @@ def _settings(folder: RunFolder, org: Organization, population: Population, cale
         tally=Tally(config.max_fallback),
         style=_style(config.style),
         without=frozenset(config.without),
-        tooling=Tooling.begin(org, population, folder.path / "artifacts", folder.mcp_servers()),
+        tooling=Tooling.begin(org, population, folder.path / "artifacts", folder.mcp_servers(), servers_of(org, **config.servers)),
+        entities=folder.entities(),
     )
     return [
         replace(

@@ -1,6 +1,6 @@
 """The organization's public feed, in the shapes of Mastodon's API.  Entry points: `feed_post`, `feed_read`.
 
-It is local: nothing is sent.
+It is local: nothing is sent here.
 """
 
 from __future__ import annotations

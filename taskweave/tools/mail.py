@@ -1,6 +1,6 @@
 """Mail between the people of an organization and to others: RFC 5322 messages in Maildirs.  Entry points: `mail_send`, `mail_read`.
 
-Everybody reads the own mailbox only.  What goes to addresses outside lies in `mail/outbox`: nothing leaves the machine.
+Everybody reads the own mailbox only.  What goes to addresses outside lies in `mail/outbox`; nothing is sent here.
 """
 
 from __future__ import annotations

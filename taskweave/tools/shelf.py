@@ -14,14 +14,14 @@ from taskweave.errors import BadInput
 from taskweave.org.mcp_servers import server_of
 from taskweave.org.organization import Organization
 from taskweave.records import Json
-from taskweave.tools import agenda, chat, documents, feed, mail, sql, tickets, wiki
+from taskweave.tools import agenda, analysis, chat, documents, feed, mail, sql, tickets, wiki
 from taskweave.tools.hand import Person
 from taskweave.tools.mcp_servers import ServerTool, kept, of_role
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import World
 
 _ALL: tuple[Tool, ...] = (
-    *(sql.sql_query, sql.sql_tables, sql.sql_write),
+    *(sql.sql_query, sql.sql_tables, sql.sql_write, analysis.duckdb_query),
     *(documents.document_write, documents.sheet_write, documents.document_read, documents.document_list),
     *(mail.mail_send, mail.mail_read, feed.feed_post, feed.feed_read, chat.chat_post, chat.chat_read),
     *(agenda.calendar_add, agenda.calendar_read, tickets.ticket_open, tickets.ticket_update, tickets.ticket_list),
@@ -30,7 +30,8 @@ _ALL: tuple[Tool, ...] = (
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
 _READ_ONLY, _SQL = ("sql_query", "sql_tables"), ("sql_query", "sql_tables", "sql_write")
 KITS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("sql", "motherduck", "duckdb"), _READ_ONLY),
+    "sql": _READ_ONLY,
+    **dict.fromkeys(("motherduck", "duckdb"), ("duckdb_query", "sql_tables")),
     **dict.fromkeys(("sqlite", "database"), _SQL),
     "word": ("document_write", "document_read", "document_list"),
     "excel": ("sheet_write", "document_read", "document_list"),
@@ -41,7 +42,7 @@ KITS: dict[str, tuple[str, ...]] = {
     "tickets": ("ticket_open", "ticket_update", "ticket_list"),
     "wiki": ("wiki_write", "wiki_read", "wiki_list"),
 }
-PACKAGES: dict[str, tuple[str, ...]] = {documents.EXTRA: ("docx", "openpyxl")}
+PACKAGES: dict[str, tuple[str, ...]] = {documents.EXTRA: ("docx", "openpyxl", "duckdb")}
 _MODULES = {"wiki": wiki, "ticket": tickets, "chat": chat, "calendar": agenda, "feed": feed, "mail": mail, "document": documents}
 
 

@@ -109,6 +109,10 @@ class World:
         """The name of who has this id, else the id."""
         return self._people[person].name if person in self._people else person
 
+    def rows(self, sql: str, *values: Json) -> list[tuple[Json, ...]]:
+        """What a trusted query finds in what has landed."""
+        return self._db.execute(sql, values).fetchall()
+
     # ------------------------------------------------------------ what one call sees
     def call(
         self,

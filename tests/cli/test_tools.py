@@ -20,7 +20,7 @@ def test_every_tool_is_listed_with_its_arguments_and_its_kits() -> None:
 
 def test_each_role_of_an_organization_is_shown_with_what_it_may_use() -> None:
     roles = json.loads(type_in("tools", "company_a", "--json").stdout)["roles"]
-    assert roles["Backend Engineer"] == ["sql_query", "sql_tables", "sql_write"]
+    assert roles["Backend Engineer"] == ["sql_query", "sql_tables", "sql_write", "duckdb_query"]
     assert roles["QA Engineer"] == []
     assert "mail_send" in type_in("tools", "company_a", "--role", "hr").stdout
     assert type_in("tools", "company_a", "--role", "QA Engineer").stdout == "The QA Engineer has no tools.\n"

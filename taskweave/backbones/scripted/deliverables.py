@@ -12,7 +12,7 @@ from datetime import date
 from functools import lru_cache, partial
 from zlib import crc32
 
-from taskweave.backbones.scripted import fields, known, payloads, products, queries, topics, wording
+from taskweave.backbones.scripted import facts, fields, known, payloads, products, queries, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.figures import OF_SECOND, Setting, count, figures
 from taskweave.backbones.scripted.findings import Finding
@@ -162,6 +162,8 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
     leads = topics.own_subject(role.subjects, str(task["title"])) == story.own and "incident" not in draft.slots
     wanted = (description, str(task["title"])) if leads and kind != "sql" else ("", "")
 
+    known_facts = facts.say_facts(draft, facts.offered(inputs["evidence"])[1])
+
     second = {name: draft.slots[name] for name in (*OF_SECOND, "rest") if name in draft.slots}
 
     def begin(attempt: int) -> None:
@@ -176,7 +178,7 @@ def execute(inputs: Inputs, dice: Dice) -> Json:
         payloads.know_told(draft)
         kept = products.say_condition(draft, constraint) if attempt < 6 else ""
         level = "all" if attempt < 4 else "brief" if attempt < 7 else "last"
-        draft.know(sources=f"{kept}\n{draft.slots[f'sources_{level}']}".strip())
+        draft.know(sources=f"{known_facts}\n{kept}\n{draft.slots[f'sources_{level}']}".strip())
         if level == "last":
             draft.know(builds="")
 
@@ -239,8 +241,8 @@ def know_story(draft: Draft, inputs: Inputs, story: Story, role: known.Role) -> 
         duty = topics.ranked(draft.random, duties, duties, own, about, ())[0].rstrip(".")
         if topics.telling_stems(duty) & wording.stems(f"{own} {about} {case.items} {case.source}"):
             draft.know(duty=wording.lower_first(duty))
-    if inputs["evidence"]:
-        reading = wording.clip(str(inputs["evidence"][0]).replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
+    if measured := facts.offered(inputs["evidence"])[0]:
+        reading = wording.clip(measured[0].replace("\n", " ").replace("_", " ").replace(": ", " at ", 1), 24)
         if len(wording.stems(f"{own} {about} {case.items}") & wording.stems(reading)) > 1:
             draft.know(evidence=reading)
 

@@ -13,7 +13,7 @@ from datetime import date
 from functools import partial
 from zlib import crc32
 
-from taskweave.backbones.scripted import known, products, queries, topics, wording
+from taskweave.backbones.scripted import facts, known, products, queries, topics, wording
 from taskweave.backbones.scripted.deliverables import (
     fitted,
     head_of,
@@ -89,6 +89,8 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
 
     start = 2 * max(0, len(parts) - 2) + _LONG_FORMS.get(kind, 0)
 
+    kept_facts = facts.taken_over(draft, parts)
+
     def begin(attempt: int) -> None:
         """The pieces of the text: the tighter, the more parts there are, the longer the form is, and the more often it was tried."""
         level = start + 2 * attempt
@@ -99,7 +101,7 @@ def merge(inputs: Inputs, dice: Dice) -> Json:
             head_line=draft.say("headline_incident" if incident else "headline") if lead else "",
             head_plain=draft.say("headline_incident" if incident else "headline_plain") if lead else "",
             product=product,
-            kept_line=products.say_condition(draft, constraint) if attempt < 4 else "",
+            kept_line=f"{products.say_condition(draft, constraint) if attempt < 4 else ''} {kept_facts}".strip(),
             decision_line=draft.say("decision" if lead else "decision_bare"),
             used=_used(draft, references, lead, about, product, brief=level > 1),
             joint=_joint(draft, parts, lead, brief=level > 6),

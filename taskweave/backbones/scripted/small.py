@@ -9,24 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, tasks, wording
+from taskweave.backbones.scripted import closing, decompose, deliverables, merging, planning, tasks, tooling, wording
 from taskweave.backbones.scripted.dice import Dice
+from taskweave.backbones.scripted.wording import within
 from taskweave.records import Json
 
 Inputs = Mapping[str, Json]
 TITLE, SENTENCE, SENTENCES, GOAL, PLAN, SUMMARY, CONTENT = 80, 160, 280, 240, 600, 480, 900  # characters
 _TRIES = 5  # for a goal that no earlier subtask has
 _SERVES = 0.85  # how often a task serves one of the goals
-
-
-def within(text: str, most: int) -> str:
-    """The text's beginning of at most so many characters: whole lines and sentences, else whole words."""
-    if len(text) <= most:
-        return text
-    ends = [at + 1 for at in range(most) if text[at] in ".!?\n" and text[at + 1].isspace()]
-    if ends and ends[-1] > most // 3:
-        return text[: ends[-1]].rstrip()
-    return text[: max(text.rfind(" ", 0, most), 1)].rstrip(" ,;:-")
 
 
 def _plan_of(step: Callable[[Inputs, Dice], Json], **more: Json) -> Callable[[Inputs, Dice], Json]:
@@ -200,6 +191,8 @@ QUESTIONS: Mapping[str, Callable[[Inputs, Dice], Json]] = {
     "decompose_role": _role,
     "decompose_after": _after,
     "execute": _executed,
+    "execute_tool": tooling.chosen,
+    "execute_tool_arguments": tooling.flat,
     "merge": _merged,
 }
 
@@ -224,6 +217,8 @@ _NAMES = {
     "decompose_role": "roles",
     "decompose_after": "offered",
     "execute": "organization date task role author dependencies evidence subtask kind",
+    "execute_tool": "date author subtask tools at_hand had",
+    "execute_tool_arguments": "date author task subtask tool at_hand colleagues",
     "merge": "organization date task partials",
 }
 INPUTS: Mapping[str, frozenset[str]] = {name: frozenset(wording.listed(names)) for name, names in _NAMES.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 
-from taskweave.backbones.scripted import fields, known, topics, wording
+from taskweave.backbones.scripted import facts, fields, known, topics, wording
 from taskweave.backbones.scripted.dice import Dice
 from taskweave.backbones.scripted.grammar import Draft, frame, load, tidy
 from taskweave.backbones.scripted.known import Goal
@@ -132,6 +132,7 @@ def _task(
         draft.phrase(draft.pick(outputs)) if outputs and not urgent and draft.random.random() < 0.75 else "",
         described,
         draft.say("describe_others") if others else "",
+        facts.say_about(draft, slot),
     ]
     ruled = not urgent and draft.random.random() < 0.5
     constraints = draft.phrase(draft.pick(topics.suited(work.lines["rules"], subject))) if ruled else draft.say("condition")

@@ -30,6 +30,34 @@ def choose(inputs: Inputs, dice: Dice) -> Json:
     if not usable or dice.words.random() < _IDLE:
         return {"call": {"tool": NONE, "arguments": {}}}
     name = usable[int(dice.words.random() * len(usable))]
+    return {"call": {"tool": name, "arguments": arguments(name, inputs, dice)}}
+
+
+def chosen(inputs: Inputs, dice: Dice) -> Json:
+    """The tool alone, as the compact style asks for it."""
+    nobody = {"task": {"title": inputs["subtask"]["goal"]}, "colleagues": []}
+    return {"tool": choose({**inputs, **nobody}, dice)["call"]["tool"]}
+
+
+def flat(inputs: Inputs, dice: Dice) -> Json:
+    """The arguments of a tool alone, each list as one text: cells stand between "|", rows between ";"."""
+    tool = inputs["tool"]
+    made = arguments(tool["name"], inputs, dice)
+    return {one["name"]: _flat(made[one["name"]], one["most"]) for one in tool["arguments"]}
+
+
+def _flat(value: Json, most: int) -> Json:
+    if isinstance(value, list):
+        value = "; ".join(" | ".join(row) if isinstance(row, list) else row for row in value) if _nested(value) else " | ".join(value)
+    return wording.within(value, most) if isinstance(value, str) else value
+
+
+def _nested(value: Json) -> bool:
+    return any(isinstance(row, list) for row in value)
+
+
+def arguments(name: str, inputs: Inputs, dice: Dice) -> dict[str, Json]:
+    """What the tool of this name is called with."""
     colleagues = [one["name"] for one in inputs["colleagues"]] or [str(inputs["author"]["name"])]
     draft = Draft(dice.words, {})
     draft.know(
@@ -38,7 +66,8 @@ def choose(inputs: Inputs, dice: Dice) -> Json:
         author=str(inputs["author"]["name"]),
         colleague=colleagues[int(dice.words.random() * len(colleagues))],
     )
-    return {"call": {"tool": name, "arguments": _WRITERS[name](draft, inputs)}}
+    made: dict[str, Json] = _WRITERS[name](draft, inputs)
+    return made
 
 
 def _name(text: str) -> str:
@@ -49,6 +78,10 @@ def _name(text: str) -> str:
 
 def _query(draft: Draft, _: Inputs) -> Json:
     return {"statement": draft.pick(load().tables["tool_queries"])}
+
+
+def _analysis(draft: Draft, _: Inputs) -> Json:
+    return {"statement": draft.pick(load().tables["tool_analyses"])}
 
 
 def _sql_write(draft: Draft, inputs: Inputs) -> Json:
@@ -80,6 +113,7 @@ def _ticket(draft: Draft, _: Inputs) -> Json:
 
 _WRITERS: Mapping[str, Callable[[Draft, Inputs], Json]] = {
     "sql_query": _query,
+    "duckdb_query": _analysis,
     "sql_write": _sql_write,
     "document_write": _document,
     "sheet_write": _sheet,

@@ -196,6 +196,16 @@ def clip(text: str, limit: int) -> str:
     return head[:at] if at > len(head) // 2 else ""
 
 
+def within(text: str, most: int) -> str:
+    """The text's beginning of at most so many characters: whole lines and sentences, else whole words."""
+    if len(text) <= most:
+        return text
+    ends = [at + 1 for at in range(most) if text[at] in ".!?\n" and text[at + 1].isspace()]
+    if ends and ends[-1] > most // 3:
+        return text[: ends[-1]].rstrip()
+    return text[: max(text.rfind(" ", 0, most), 1)].rstrip(" ,;:-")
+
+
 def content_words(text: str) -> list[str]:
     return [word for word in re.findall(r"[a-z][a-z0-9/-]+", text.lower()) if word not in _STOP and len(word) > 2]
 
