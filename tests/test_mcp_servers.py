@@ -102,7 +102,7 @@ def test_a_resume_a_replay_a_fork_and_a_verification_call_nobody_again(tmp_path:
     again = simulate(Organization(text), out=tmp_path / "again", backbone=f"replay:{run.path}", until="week:2")
     assert again.outcome is not None
     assert again.digest() == digest
-    assert (again.path / "mcp_servers.json").read_bytes() == (run.path / "servers.json").read_bytes()
+    assert (again.path / "mcp_servers.json").read_bytes() == (run.path / "mcp_servers.json").read_bytes()
     assert noted(tmp_path / "crm") == before
     assert noted(tmp_path / "crm", "starts.jsonl") == starts
 
