@@ -13,6 +13,7 @@ from taskweave import driving
 from taskweave.driving import Organization
 from taskweave.experiments.comparison import Diff
 from taskweave.experiments.diff import compare
+from taskweave.experiments.reactions import Reactions, reactions
 from taskweave.experiments.rows import RunRows, read
 from taskweave.experiments.telling import ReadableDiff, readable
 from taskweave.experiments.verify import Verified, verify
@@ -98,6 +99,7 @@ class Run(ReadRun):
         drop: Sequence[str] = (),
         redraw: int | None = None,
         prompts: str | Path | Sequence[str | Path] = (),
+        org: Organization | str | Path | None = None,
         backbone: str | Backbone | None = None,
         base_url: str | None = None,
         until: str | None = None,
@@ -113,7 +115,8 @@ class Run(ReadRun):
     ) -> Run:
         """What this run would have been with something changed from week `at` (week:14) on: a run of its own, simulated at once.
 
-        `incidents` are added and those of the ids `drop` left out; `prompts` lie over the run's; `backbone` answers from that week on.
+        `incidents` are added and those of the ids `drop` left out; `prompts` lie over the run's; the organization is `org`, and `backbone`
+        answers, from that week on.
         `redraw`, 1 or more, asks everything anew, under other draws for each number: controls, beside which the effect of a change can be
         seen.  What did not change is taken from this run, which may be live and is never changed.  Other arguments as in `simulate`, this
         run's where None.
@@ -126,6 +129,7 @@ class Run(ReadRun):
             drop=drop,
             redraws=() if redraw is None else (redraw,),
             prompts=several("prompts", prompts),
+            org=org,
             backbone=backbone,
             base_url=base_url,
             look=look,
@@ -243,13 +247,29 @@ def compared(
     base: Run | str | Path, others: Sequence[Run | str | Path], controls: Sequence[Run | str | Path] = (), *, until: str = "year"
 ) -> tuple[Diff, list[str]]:
     """As `diff`, with what was odd in reading the runs."""
+    rows, warnings = _sorted(base, others, controls)
+    return compare(*rows, until=until), warnings
+
+
+def reacted(
+    base: Run | str | Path, others: Sequence[Run | str | Path], controls: Sequence[Run | str | Path] = (), *, until: str = "year"
+) -> tuple[Reactions, list[str]]:
+    """What each incident that one of `others` has beyond `base` asked for, and what came of it; else as `compared`."""
+    rows, warnings = _sorted(base, others, controls)
+    return reactions(*rows, until=until), warnings
+
+
+def _sorted(
+    base: Run | str | Path, others: Sequence[Run | str | Path], controls: Sequence[Run | str | Path]
+) -> tuple[tuple[RunRows, list[RunRows], list[RunRows]], list[str]]:
+    """The base, the runs to set against it and the controls, redrawn forks among the others too; with what was odd in reading them."""
     first, given, named = ([one if isinstance(one, Run) else Run.open(one) for one in several] for several in ([base], others, controls))
     redrawn = [run for run in given if run.config.parent is not None and run.config.parent.is_control]
     if redrawn and len(redrawn) == len(given):
         redrawn = redrawn[1:]  # what chance makes of a redrawn run, against the others
     rest = [run for run in given if run not in redrawn]
-    found = compare(_rows(first[0]), [_rows(run) for run in rest], [_rows(run) for run in (*redrawn, *named)], until=until)
-    return found, [warning for run in (*first, *given, *named) for warning in run.warnings]
+    rows = (_rows(first[0]), [_rows(run) for run in rest], [_rows(run) for run in (*redrawn, *named)])
+    return rows, [warning for run in (*first, *given, *named) for warning in run.warnings]
 
 
 def _rows(run: Run) -> RunRows:

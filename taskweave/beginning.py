@@ -138,11 +138,11 @@ def begin(
         organization_text=org.text,
         prompts_dirs=laid,
         population_json=population.to_json(),
+        entities_json=drawn(resolved, seed),
         injections=Injection.name([*payloads, *extra]),
         routing_text=routing_text,
         before=before,
         prices=own_prices,
-        entities_json=drawn(resolved, seed),
         mcp=mcp,
     )
     return folder, answering

@@ -11,6 +11,7 @@ from taskweave.backbones.members import members_of
 from taskweave.engine.budget import Budget
 from taskweave.experiments.fork import Fork, make, plan
 from taskweave.given import checked, named, prompt_folders
+from taskweave.loading import Organization, content
 from taskweave.prompts import PromptBook
 from taskweave.runs import RunFolder
 from taskweave.runs.budgets import BUDGETS, costs, refuse_unpriced
@@ -28,7 +29,9 @@ def fork(
     incidents: Sequence[Path] = (),
     drop: Sequence[str] = (),
     redraws: Sequence[int] = (),
+    each: int | None = None,
     prompts: Sequence[Path] = (),
+    org: Organization | Path | str | None = None,
     backbone: str | Backbone | None = None,
     base_url: str | None = None,
     look: bool = True,
@@ -36,10 +39,13 @@ def fork(
     agree: Callable[[Backbone, list[Fork]], None] | None = None,
     **told: Any,
 ) -> list[tuple[RunFolder, Backbone]]:
-    """Make forks of a run, to be driven: one, or one for each of `redraws`.  Everything is checked before anything is written.
+    """Make forks of a run, to be driven: one, one for each of `redraws`, or one for each of `each` incidents.
 
-    `backbone` answers from the fork's week on, the parent's where None; `look`, `say` and `agree` as in `begin`; `told` are settings that
-    change no request (until, limit, patience, max_fallback, budgets, tags), the parent's where None.
+    Everything is checked before anything is written.
+
+    `org` is an organization, or the file of one, that holds from the fork's week on, `backbone` answers from then on, the parent's where
+    None; `look`, `say` and `agree` as in `begin`, and `say` hears who comes and goes; `told` are settings that change no request (until,
+    limit, patience, max_fallback, budgets, tags), the parent's where None.
     """
     checked(**{name: value for name, value in told.items() if value is not None})
     laid = prompt_folders(prompts, parent.config.style)[1:] if prompts else []
@@ -56,7 +62,18 @@ def fork(
             identity=asked.name, origin=asked.origin, spec=spec, base_url=base_url, given="object" if own is not None else "name"
         )
     forks = plan(
-        parent, at=at, out=out, incidents=incidents, drop=drop, redraws=redraws, prompts=laid, answering=answering, until=told.get("until")
+        parent,
+        at=at,
+        out=out,
+        incidents=incidents,
+        drop=drop,
+        redraws=redraws,
+        each=each,
+        prompts=laid,
+        answering=answering,
+        until=told.get("until"),
+        organization=None if org is None else content(org),
+        say=say,
     )
     allowed = {name: told[name] if told.get(name) is not None else getattr(parent.config, name) for name in BUDGETS}
     given = parent.config.backbone if backbone is None else named(backbone)

@@ -203,7 +203,7 @@ def _facts(folder: RunFolder, backbone: Backbone) -> Facts:
         seed=config.seed,
         until=config.until,
         backbone=backbone.name,
-        roles={agent.id: agent.role for agent in folder.population().agents},
+        roles={agent.id: agent.role for tenure in folder.tenures() for agent in tenure.population.agents},
         called={identity: member.name for identity, member in members.items()},
         servers={identity: server for identity, server in servers.items() if server is not None},
     )

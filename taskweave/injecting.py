@@ -20,10 +20,11 @@ def inject(folder: RunFolder, file: Path, *, at: str | None = None, warn: list[s
     `at` (week:14, quarter:2 or a date) counts for those that name no time of their own; `warn` collects what is odd but legal.
     Raises IncidentInvalid for the file, RunRefused for a run that is over and for a time that has passed.
     """
-    org = folder.organization()
-    calendar = WorkCalendar(org.calendar)
-    payloads = load_incidents(file, org, folder.population(), calendar)
-    now = status(folder)
+    calendar, now = WorkCalendar(folder.organization().calendar), status(folder)
+    meant = now.tick + 1 if at is None else calendar.tick_of(at)
+    week = calendar.week_of_day(min(meant, len(calendar.days) - 1)).number
+    tenure = next(one for one in reversed(folder.tenures()) if one.week <= week)
+    payloads = load_incidents(file, tenure.organization, tenure.population, calendar)
     if now.week >= len(calendar.weeks):
         raise RunRefused(f"{folder.path}: the run is finished, its year is over. {FORK}")
     if at is not None:

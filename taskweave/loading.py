@@ -1,11 +1,16 @@
-"""An organization as a person has it: what its file says, resolved, and the very bytes, which a run keeps.  Entry point: `Organization`."""
+"""An organization as a person has it: what its file says, resolved, and the very bytes, which a run keeps.
+
+Entry points: `Organization`, `content`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taskweave.errors import OrganizationInvalid
 from taskweave.org.schema import load, parse
+from taskweave.org.yamlfile import Unreadable, read_limited
 from taskweave.shipped import find_organization
 
 if TYPE_CHECKING:
@@ -42,3 +47,14 @@ class Organization:
 
     def __repr__(self) -> str:
         return f"Organization({self.resolved.name!r}, {len(self.resolved.roles)} roles)"
+
+
+def content(org: Organization | Path | str) -> tuple[str | bytes, str]:
+    """What stands in an organization's file, and how messages name it.  Raises OrganizationInvalid where it cannot be read."""
+    if isinstance(org, Organization):
+        return org.text, "organization"
+    file = find_organization(org)
+    try:
+        return read_limited(file), str(file)
+    except Unreadable as why:
+        raise OrganizationInvalid([why.problem(str(file))]) from None

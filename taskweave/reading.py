@@ -19,6 +19,7 @@ from taskweave.exports.lengths import measure, write_lengths
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import COLUMNS, table_named
 from taskweave.pool.trace import BREADTH, DEPTH
+from taskweave.report.case_trace import Recurring, look
 from taskweave.report.status import status
 from taskweave.runs import RunConfig, RunFolder
 from taskweave.simulation.year import Outcome
@@ -221,6 +222,14 @@ class ReadRun:
         pool = self.pool()
         try:
             return pool.trace(id, depth=depth, breadth=breadth)
+        finally:
+            pool.close()
+
+    def recurring(self, id: str) -> Recurring | None:
+        """A case of recurring work with its steps, or a whole work against the file, by id or name; None where it is neither."""
+        pool = self.pool()
+        try:
+            return look(pool, self.folder.organization(), id)
         finally:
             pool.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from taskweave.org.population import Population
 from taskweave.org.schema import Organization, load, parse
 from taskweave.shipped import built_in
 from taskweave.simulation.incidents import load_incidents, read_incident
-from taskweave.simulation.incidents.catalogue import entries
+from taskweave.simulation.incidents.catalogue import Entry, entries
+from taskweave.simulation.incidents.effects import SPAN, after
 from taskweave.simulation.incidents.rate import read_rate, spread
 from tests.simulated import events, rows, simulated
 
@@ -24,22 +26,39 @@ def payloads(asked: str, org: Organization) -> list[dict]:  # type: ignore[type-
     return load_incidents(Path(asked), org, Population.sample(org, 1), WorkCalendar(org.calendar))
 
 
-def test_there_are_twenty_of_ones_own_and_seventy_of_the_world_each_with_its_basis_and_a_year_or_reason() -> None:
+def test_there_are_twenty_of_ones_own_and_seventy_of_the_world() -> None:
     found = entries()
     counts = Counter(entry.category for entry in found)
     assert counts["internal"] >= 20
     assert sum(counts[name] for name in ("policy", "economic", "technology")) >= 70
     assert min(counts.values()) >= 20
-    for entry in found:
-        assert len(entry.basis) > 30, entry.name
-        assert entry.description, entry.name
-        assert entry.category == entry.file.stem, entry.name
-        if entry.category != "internal":
-            assert any(str(year) in entry.basis for year in range(1990, 2027)), entry.name
+    assert all(entry.category == entry.file.stem for entry in found)
     assert len({entry.name for entry in found}) == len(found)
     assert {kind for entry in found for kind in entry.effects} >= {
         "absence", "departure", "hire", "workload", "capacity", "budget", "kpi", "tool_outage", "deadline", "priority"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.name)
+def test_each_says_what_happens_what_it_does_how_long_it_lasts_and_what_really_happened_when(entry: Entry) -> None:
+    assert entry.description.endswith(".")
+    assert entry.effects
+    assert SPAN.fullmatch(entry.duration), "a duration is said and not left to the default"
+    assert any(str(year) in entry.basis for year in range(1990, 2027))
+    assert len(entry.basis) > 30
+    assert entry.basis.endswith(".")
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.name)
+def test_what_each_sets_going_ends_with_it_or_before(entry: Entry) -> None:
+    org = load(built_in()["company_a"])
+    (payload,) = payloads(f"library:{entry.name}", org)
+    start = date(2026, 2, 2)
+    ends = after(start, payload["duration"])
+    spans = [value["for"] for effect in payload["effects"] for value in effect.values() if isinstance(value, dict) and "for" in value]
+    assert all(after(start, span) <= ends for span in spans)
+    due = [value["due"] for effect in payload["effects"] for kind, value in effect.items() if kind == "workload"]
+    assert all(after(start, span) <= ends for span in due), "work is due while it is in force"
 
 
 @pytest.mark.parametrize("name", [*built_in(), "pair"])

@@ -149,6 +149,18 @@ def test_a_run_with_weeks_to_come_is_not_resumed_without_its_keys_and_a_whole_on
     assert run.verify().ok
 
 
+def test_an_amendment_may_use_the_servers_of_its_run_and_no_others(tmp_path: Path) -> None:
+    text = shop(tmp_path / "crm")
+    run = simulated(tmp_path / "run", text, until="week:2", stubs=LOOKING)
+    more = Organization(text.replace("  Head: {", "  Head: {tools: [crm], executes: 30%, "))
+    fork = run.fork(at="week:2", out=tmp_path / "fork", org=more, backbone=Scripted(LOOKING))
+    assert {call["outcome"]["by"] for call in rows(fork, "tool_calls")} >= {"joiner-1", "joiner-2"}
+    assert fork.verify().ok
+    other = Organization(text.replace("servers: {crm:", "servers: {erp: {command: x}, crm:").replace("[crm]", "[crm, erp]"))
+    with pytest.raises(BadInput, match="begun without the MCP server 'erp'"):
+        run.fork(at="week:2", out=tmp_path / "no", org=other, backbone=Scripted(LOOKING))
+
+
 # ---------------------------------------------------------------- what is asked at the begin, and kept
 def test_the_tools_are_asked_for_once_and_kept_with_the_run_and_are_among_its_inputs(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", shop(tmp_path / "crm"), until="week:1", stubs=LOOKING)

@@ -184,3 +184,17 @@ def test_plans_are_those_written_in_the_weeks_and_a_closings_belong_to_the_week_
             WEEK[3]: f"plan 1 of {WEEK[3]}\nplan 2 of {WEEK[3]}",
         }
     }
+
+
+def test_overdue_hours_are_planned_hours_of_tasks_not_done_when_due(tmp_path: Path) -> None:
+    due = "2026-01-16"
+    run = made(
+        tmp_path,
+        *done(task(2, 1, planned_hours=10, due=due, status="done"), "2026-01-19"),
+        *done(task(2, 2, planned_hours=7, due=due, status="done"), "2026-01-16"),
+        task(2, 3, planned_hours=5, due=due, status="spilled"),
+        task(2, 4, planned_hours=3, due="2026-03-16", status="open"),
+    )
+    overdue = family(run, "overdue")
+    assert overdue.figures == {"all": Figure(value=15, of=22), "Product": Figure(value=15, of=22)}
+    assert overdue.figure("Sales") == Figure(value=0, of=0)

@@ -17,6 +17,7 @@ import pytest
 from mcp import ClientSession
 
 from taskweave.api import Run
+from taskweave.loading import Organization
 from taskweave.org.calendar import WorkCalendar
 from taskweave.records import Request
 from taskweave.serving.desk import Desk
@@ -218,10 +219,21 @@ def test_a_missing_package_and_an_agent_who_is_not_there_end_with_2(run: Run, tm
 # ---------------------------------------------------------------- the world, rebuilt
 def test_the_world_that_is_rebuilt_is_the_one_that_the_run_left(run: Run) -> None:
     assert any(call["outcome"]["writes"] for call in run.tool_calls())
-    world = RebuiltWorld(run.folder.population(), WorkCalendar(run.folder.organization().calendar))
+    world = RebuiltWorld(run.folder.tenures(), WorkCalendar(run.folder.organization().calendar))
     with run.pool() as pool:
         assert world.database(pool) == (run.path / "artifacts" / "company.db").read_bytes()
     world.close()
+
+
+def test_whoever_joined_by_an_amendment_is_in_the_rebuilt_world_and_may_look(run: Run, tmp_path: Path) -> None:
+    more = Organization(SHOP.replace("  Joiner:", "  Clerk: {reports_to: Head, hours: 3-5, tools: [wiki]}\n  Joiner:"))
+    fork = run.fork(at="week:3", out=tmp_path / "fork", org=more)
+    world = RebuiltWorld(fork.folder.tenures(), WorkCalendar(fork.folder.organization().calendar))
+    with fork.pool() as pool:
+        assert world.database(pool) == (fork.path / "artifacts" / "company.db").read_bytes()
+    world.close()
+    assert not desk(fork, "clerk").call("wiki_list", {}).refused
+    assert not desk(fork).call("run_search", {"role": "Clerk"}).refused
 
 
 def test_the_world_comes_from_the_tables_and_not_from_files_that_anybody_may_change(run: Run, tmp_path: Path) -> None:

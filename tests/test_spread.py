@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from taskweave.experiments.spread import judge, quantile
+from taskweave.experiments.spread import judge
+from taskweave.report.intervals import quantile
 
 
 @pytest.mark.parametrize(("degrees", "t"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (30, 2.042)])

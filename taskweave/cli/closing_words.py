@@ -46,7 +46,8 @@ def after(folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     with Pool.open(folder.run_db_path) as pool:
         if max(pool.weeks(), default=0) < outcome.week:
             return summary  # it was being rebuilt, and would look like a shorter run
-        table = closing(pool, folder.organization(), folder.population(), answers_told(folder), now.without)
+        first, *later = folder.tenures()
+        table = closing(pool, first.organization, first.population, answers_told(folder), now.without, later)
         # A year's digest takes as long as reading all of it: only a program that asked for everything gets it here.
         summary |= {"digest": pool.digest() if output.is_json_only() else None, "closing": plain(table)}
         example = example_result(pool)

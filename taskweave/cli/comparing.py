@@ -5,12 +5,19 @@ Entry point: `register`.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson
+
+
+class By(StrEnum):
+    """By what a comparison is put together."""
+
+    category = "category"
 
 
 def diff(
@@ -35,13 +42,29 @@ def diff(
         str,
         typer.Option("--until", metavar="HORIZON", help="Where the comparison ends: week:8, quarter:2 or a date, e.g. --until week:18."),
     ] = "year",
+    by: Annotated[
+        By | None,
+        typer.Option(
+            "--by",
+            help="Ask of each incident what it asked for, who turned to it and whether that ended, and of each category which activities "
+            "it brought, e.g. --by category.",
+            show_default=False,
+        ),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show every difference, e.g. taskweave diff A B --all | less.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What an event changed, and what chance may have, e.g. [bold]taskweave diff company-a-1 what-if --control redrawn-1[/bold]."""
-    from taskweave.api import compared
+    from taskweave.api import compared, reacted
+    from taskweave.experiments import telling_reactions
     from taskweave.experiments.telling import told
 
+    if by is not None:
+        reactions, warnings = reacted(runs[0], runs[1:], controls or (), until=until)
+        output.warn(warnings)
+        output.answer(reactions.to_dict())
+        output.document(telling_reactions.told(reactions, all=everything, width=output.columns()))
+        return
     found, warnings = compared(runs[0], runs[1:], controls or (), until=until)
     output.warn(warnings)
     output.answer(found.to_dict())

@@ -66,7 +66,26 @@ def fork(
             show_default=False,
         ),
     ] = None,
+    each: Annotated[
+        int | None,
+        typer.Option(
+            "--each",
+            metavar="N",
+            min=1,
+            help="Make a fork for each of N incidents of every --incidents, drawn by the seed, e.g. --incidents library:policy --each 5.",
+            show_default=False,
+        ),
+    ] = None,
     prompts: Prompts = None,
+    org: Annotated[
+        str | None,
+        typer.Option(
+            "--org",
+            metavar="ORG",
+            help="The organization from that week on: who joins, leaves or changes roles, goals, links, work, e.g. --org reorganized.yaml.",
+            show_default=False,
+        ),
+    ] = None,
     backbone: Annotated[
         str | None,
         typer.Option(
@@ -116,7 +135,9 @@ def fork(
         incidents=incidents or [],
         drop=drop or [],
         redraws=range(1, redraw + 1) if redraw is not None else (),
+        each=each,
         prompts=[prompts] if prompts is not None else [],
+        org=org,
         backbone=backbone,
         base_url=base_url,
         look=look,

@@ -14,10 +14,12 @@ import typer
 
 from taskweave.cli import output
 from taskweave.cli.app import AsJson, Org
-from taskweave.errors import FileInvalid, IncidentInvalid, Problem
+from taskweave.errors import BadInput, FileInvalid, IncidentInvalid, Problem
 
 if TYPE_CHECKING:
+    from taskweave.org.population import Population
     from taskweave.org.schema import Organization as Resolved
+    from taskweave.runs import RunFolder
 
 
 class Format(StrEnum):
@@ -126,20 +128,61 @@ def show(
         Format, typer.Option("--format", help="How to draw who reports to whom: tree, mermaid or graphml, e.g. --format mermaid.")
     ] = Format.tree,
     seed: Annotated[int, typer.Option("--seed", help="The seed of the people that are made up, e.g. --seed 7.")] = 1,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="WEEK", help="Of a run: the week whose organization to show, e.g. --at week:20.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who works in an organization and who may give work to whom, e.g. [bold]taskweave show company_a[/bold]."""
+    """Show who works in an organization and who may give work to whom, e.g. [bold]taskweave show company_a[/bold].
+
+    Of a run it shows those who work there, and which organization holds in which weeks.
+    """
     from taskweave.driving import Organization
     from taskweave.org import show as drawing
     from taskweave.org.population import Population
 
-    warnings: list[str] = []
-    organization = Organization.load(org, warn=warnings).resolved
-    _warn(warnings)
+    if (run := _run(org)) is not None:
+        organization, population, held = _held(run, at)
+    elif at is not None:
+        raise BadInput(f"--at {at}: {org!r} is no run. Leave it out, or name a run, for example runs/company-a-1.")
+    else:
+        warnings: list[str] = []
+        organization, held = Organization.load(org, warn=warnings).resolved, []
+        _warn(warnings)
+        population = Population.sample(organization, seed)
     drawn = {Format.tree: drawing.tree, Format.mermaid: drawing.mermaid, Format.graphml: drawing.graphml}
-    text = (drawing.resolved if resolved else drawn[form])(organization, Population.sample(organization, seed))
-    output.answer({"name": organization.name, "format": "resolved" if resolved else form.value, "text": text})
+    text = (drawing.resolved if resolved else drawn[form])(organization, population)
+    answer = {"name": organization.name, "format": "resolved" if resolved else form.value, "text": text}
+    output.answer(answer | ({"organizations": held} if held else {}))
+    for one in held if len(held) > 1 else ():
+        output.note(f"weeks {one['from']}-{one['to']}: {one['file']}")
     output.document(text)
+
+
+def _run(name: str) -> RunFolder | None:
+    """The run of that path, or of that name under runs/ where no file and no built-in organization is called so."""
+    from taskweave.runs import RunFolder
+    from taskweave.runs.folder import CONFIG, RUNS
+    from taskweave.shipped import built_in
+
+    named = (RUNS / name / CONFIG).is_file() and not Path(name).exists() and name not in built_in()
+    return RunFolder.open(name) if named or (Path(name) / CONFIG).is_file() else None
+
+
+def _held(run: RunFolder, at: str | None) -> tuple[Resolved, Population, list[dict[str, int | str]]]:
+    """The organization of a week, of the first where none is named, its people, and which holds in which weeks."""
+    from taskweave.org.calendar import WorkCalendar
+
+    tenures = run.tenures()
+    calendar = WorkCalendar(tenures[0].organization.calendar)
+    week = 1 if at is None else calendar.week_of_day(calendar.tick_of(at)).number
+    now = next(one for one in reversed(tenures) if one.week <= week)
+    ends = [*(one.week - 1 for one in tenures[1:]), len(calendar.weeks)]
+    held: list[dict[str, int | str]] = [
+        {"from": one.week, "to": end, "file": one.file} for one, end in zip(tenures, ends, strict=True) if end >= one.week
+    ]
+    return now.organization, now.population, held
 
 
 def schema() -> None:

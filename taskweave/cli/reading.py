@@ -5,6 +5,8 @@ Entry point: `register`.
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +30,8 @@ def trace(
         str,
         typer.Argument(
             metavar="ID",
-            help="A result, task, subtask, plan or incident, by its id or the end of it, e.g. Y1/Q1/M01/W02@technology-manager/t1.",
+            help="A result, task, subtask, plan or incident, by its id or the end of it, e.g. Y1/Q1/M01/W02@technology-manager/t1; "
+            "or a case of recurring work, or all of one, e.g. work/tickets/W14/7 or work/tickets.",
             show_default=False,
         ),
     ],
@@ -40,14 +43,28 @@ def trace(
 ) -> None:
     """What a result rests on, and what rests on it, e.g. [bold]taskweave trace company-a-1 W02@technology-manager/t1/s1[/bold]."""
     from taskweave.api import Run
+    from taskweave.report import case_trace
+    from taskweave.report.departures import departures, told
     from taskweave.report.trace import as_json as values
     from taskweave.report.trace import render
 
     opened = Run.open(run)
+    if (recurring := opened.recurring(id)) is not None:
+        output.warn(opened.warnings)
+        output.answer(case_trace.as_json(recurring))
+        output.show(case_trace.render(recurring))
+        return
     found = opened.trace(id, depth=depth, breadth=breadth)
+    with closing(opened.pool()) as pool:
+        left = [one for one in departures(pool.rows("events")) if one.cause == found.id] if found.incident else []
     output.warn(opened.warnings)
-    output.answer(values(found))
+    output.answer(values(found) | ({"departures": [asdict(one) for one in left]} if found.incident else {}))
     output.show(render(found))
+    for one in left:
+        output.line(told(one))
+        for fate in one.open:
+            became = f"{fate.kind} to {fate.to or 'nobody yet'} as {fate.successor}" if fate.kind == "handed over" else fate.kind
+            output.line(f"  {fate.subtask}: {became}")
 
 
 def call(

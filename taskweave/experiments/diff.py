@@ -14,8 +14,10 @@ from taskweave.experiments.changes import Documents, documents, keyword_changes,
 from taskweave.experiments.comparison import Comparison, Diff, Difference, FamilyDifference, LeftOut, Noise, redraw
 from taskweave.experiments.measures import Family, measures
 from taskweave.experiments.rows import RunRows, Span
-from taskweave.experiments.spread import LEAST, LEVEL, judge
+from taskweave.experiments.spread import LEAST, judge
 from taskweave.org.calendar import WorkCalendar
+from taskweave.report.departures import told as departure_told
+from taskweave.report.intervals import LEVEL
 from taskweave.report.wording import plural
 
 
@@ -24,7 +26,7 @@ def compare(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows
 
     Raises BadInput where nothing can be compared: another organization, calendar or seed, a run given twice, a placebo as a control.
     """
-    _refuse(base, others, controls)
+    refuse(base, others, controls)
     most = WorkCalendar(base.organization.calendar).boundary(until)
     return Diff(
         base=base.name,
@@ -36,7 +38,8 @@ def compare(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows
 
 
 # ---------------------------------------------------------------- what cannot be compared
-def _refuse(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows]) -> None:
+def refuse(base: RunRows, others: Sequence[RunRows], controls: Sequence[RunRows]) -> None:
+    """Raise BadInput where the runs have nothing in common that could be compared."""
     if not others:
         only = " What is given beside it are controls." if controls else ""
         raise BadInput(f"{base.path}: there is no run to compare it with.{only} Name one: taskweave diff {quote(str(base.path))} RUN")
@@ -90,8 +93,8 @@ def parted(a: RunRows, b: RunRows) -> int | None:
 def _compared(base: RunRows, other: RunRows, controls: Sequence[RunRows], most: int) -> Comparison:
     week, last = parted(base, other), min(base.last, other.last, most)
     week = week if week is not None and week <= last else None
-    left_out = tuple(_left_out(base, week, last, controls))
-    unfit = {one.run for one in left_out}
+    outside = tuple(left_out(base, week, last, controls))
+    unfit = {one.run for one in outside}
     fit = [run for run in controls if str(run.path) not in unfit] if week is not None else []
     span = Span(WorkCalendar(base.organization.calendar), week or last + 1, last)
     figures = [measures(run, span) for run in (base, other, *fit)] if week is not None else []
@@ -109,7 +112,7 @@ def _compared(base: RunRows, other: RunRows, controls: Sequence[RunRows], most: 
         scripted=base.scripted and other.scripted,
         told=tuple(_told(base, other)),
         controls=tuple(run.name for run in fit),
-        left_out=left_out if week is not None else (),
+        left_out=outside if week is not None else (),
         families=families,
         measured=len(differences),
         judged=judged,
@@ -123,7 +126,7 @@ def _compared(base: RunRows, other: RunRows, controls: Sequence[RunRows], most: 
     )
 
 
-def _left_out(base: RunRows, week: int | None, last: int, controls: Sequence[RunRows]) -> Iterator[LeftOut]:
+def left_out(base: RunRows, week: int | None, last: int, controls: Sequence[RunRows]) -> Iterator[LeftOut]:
     """The controls that do not vary just the weeks that are compared."""
     for run in controls:
         parent, since = run.config.parent, parted(base, run)
@@ -190,10 +193,17 @@ def _told(base: RunRows, other: RunRows) -> Iterator[str]:
         prompts = ", with other prompts from there on" if parent.prompts else ""
         nothing = "; nothing else was changed, so that what differs is what chance makes" if parent.is_control else ""
         yield f"a fork of {parent.run} at week {parent.week}{prompts}{redrawn}{nothing}"
+    for run in (base, other):
+        if held := [segment for segment in _amended(run) if segment not in _amended(other if run is base else base)]:
+            yield f"organization of {run.name}: {', '.join(f'{file} from week {week} on' for week, file in held)}"
     for mine, theirs, words in ((other, base, f"only in {other.name}"), (base, other, f"only in {base.name}")):
         for id_, row in mine.incidents.items():
             if id_ not in theirs.incidents:
                 yield f"incident {words}: {row['title']} ({row['category']}, {row['severity']}, from {row['since'] or '–'})"
+    known = {(one.agent, one.time) for one in base.left}
+    for one in other.left:
+        if (one.agent, one.time) not in known:
+            yield departure_told(one)
     for name in ("assign", "style", "without"):
         a, b = getattr(base.config, name), getattr(other.config, name)
         if a != b:
@@ -216,6 +226,12 @@ def _differing(a: RunRows, b: RunRows) -> list[str]:
             if file != name and b.inputs.get(f"{theirs}/{file}", digest) != digest:
                 found[f"{theirs}/{file}"] = None
     return list(found)
+
+
+def _amended(run: RunRows) -> list[tuple[int, str]]:
+    """From which weeks on the run's organization is which file, beside the one that it began with."""
+    pairs = zip(run.config.segments, run.config.segments[1:], strict=False)
+    return [(later.week, later.org) for earlier, later in pairs if later.org != earlier.org]
 
 
 def _backbones(run: RunRows) -> str:

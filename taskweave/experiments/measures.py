@@ -59,6 +59,7 @@ def measures(rows: RunRows, span: Span) -> tuple[Family, ...]:
         _readings(rows, span),
         _goals(rows, span),
         _completion(rows, span),
+        _overdue(rows, span),
         _fallbacks(rows, span),
         _activities(rows, span),
     )
@@ -140,6 +141,19 @@ def _completion(rows: RunRows, span: Span) -> Family:
         "overdue, of tasks due": _share(sum(late), len(late)),
     }
     return _shares("completion", "Completion", figures, "")
+
+
+def _overdue(rows: RunRows, span: Span) -> Family:
+    """Planned hours of tasks that were not done when they were due, of those due in these weeks."""
+    due, late = defaultdict[str, float](float), defaultdict[str, float](float)
+    for task in span.at_stake(rows):
+        if (overdue := span.late(rows, task)) is not None:
+            for name in (department_of(rows, task), "all"):
+                due[name] += task["planned_hours"]
+                late[name] += task["planned_hours"] * overdue
+    figures = {name: Figure(value=late[name], of=due[name]) for name in sorted(due, key=lambda name: (name != "all", name))}
+    title = "Overdue hours, of those due, by department"
+    return Family(name="overdue", title=title, unit="hours", basis="capacity", figures=figures, absent=Figure(value=0, of=0))
 
 
 def _fallbacks(rows: RunRows, span: Span) -> Family:

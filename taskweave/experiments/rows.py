@@ -17,6 +17,7 @@ from taskweave.org.calendar import WorkCalendar
 from taskweave.org.organization import Organization
 from taskweave.pool.pool import Pool
 from taskweave.records import Json
+from taskweave.report.departures import Departure, departures
 from taskweave.runs import RunConfig, RunFolder
 
 Fields = Mapping[str, Json]
@@ -28,7 +29,8 @@ class RunRows:
 
     `digests` and `answers` are by week: the week's digest, and the structured questions up to its end ([step, level, backbone, asked,
     repaired, fallback]; no weeks where the journal is missing).  `tasks` are composite ones; `finished` is the simulated day on which a
-    task's merged result was there, `dropped` that on which it was put aside; `substituted` has tasks in which something is a fallback.
+    task's merged result was there, `dropped` that on which it was put aside; `substituted` has tasks in which something
+    is a fallback, `caused` says of tasks which incident brought them, `left` is who left.
     """
 
     name: str
@@ -49,6 +51,9 @@ class RunRows:
     readings: Sequence[Fields]
     goals: Sequence[Fields]
     incidents: Mapping[str, Fields]
+    left: Sequence[Departure]
+    edges: Sequence[Fields]
+    caused: Mapping[str, str]
 
     @property
     def last(self) -> int:
@@ -105,7 +110,19 @@ def read(folder: RunFolder, pool: Pool) -> RunRows:
             readings=list(pool.rows("readings")),
             goals=list(pool.rows("goals")),
             incidents={row["id"]: row for row in pool.rows("incidents")},
+            left=departures(pool.rows("events")) if any(pool.rows("events", kind="departure")) else (),
+            edges=list(pool.rows("edges")),
+            caused=_caused(pool),
         )
+
+
+def _caused(pool: Pool) -> Mapping[str, str]:
+    """Tasks that an incident brought, as far as that is recorded: those it lays on somebody, and urgent ones with a result."""
+    found = {row["result"]: row["used"] for row in pool.rows("uses", kind="incident")}
+    tasks = {row["id"]: row["task"] for row in pool.rows("results") if row["id"] in found} if found else {}
+    return {tasks[result]: incident for result, incident in found.items() if result in tasks} | {
+        row["subject"]: row["object"] for row in pool.rows("events", kind="workload")
+    }
 
 
 def _journaled(folder: RunFolder, last: int) -> tuple[Mapping[str, str], Mapping[int, Sequence[Sequence[Json]]]]:

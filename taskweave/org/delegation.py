@@ -34,6 +34,7 @@ class Delegation:
         """`gone` are heads who have left: they plan nothing and nobody reports to them."""
         self._org = org
         self._agents = {agent.id: agent for agent in population}
+        former = [agent.id for agent in population.former]
         titled: defaultdict[str, list[str]] = defaultdict(list)
         for agent in population:
             titled[agent.role].append(agent.id)
@@ -43,12 +44,14 @@ class Delegation:
             if agent.id not in gone:
                 below[agent.head].append(agent.id)
         self._reports: dict[str, tuple[str, ...]] = {agent.id: tuple(below[agent.id]) for agent in population}
+        self._reports |= dict.fromkeys(former, ())  # of whom units and tasks may still speak
         self._levels: dict[str, tuple[Level, ...]] = {agent.id: () if agent.id in gone else self._owned(agent) for agent in population}
+        self._levels |= dict.fromkeys(former, ())
         self.edges: dict[tuple[str, str], EdgeKind] = self._edges(gone)
         crossing = [edge for edge, kind in self.edges.items() if kind == "cross"]
         self._links = Counter(target for _, target in crossing)
         # Asked for each task: in an organization of a thousand these may not be looked for among all of them each time.
-        self._executors = {agent: self._executing(agent) for agent in self._agents}
+        self._executors = {agent: self._executing(agent) for agent in self._agents} | dict.fromkeys(former, ())
         place = {agent: number for number, agent in enumerate(self._agents)}
         reached: defaultdict[str, list[str]] = defaultdict(list)
         for source, target in sorted(crossing, key=lambda edge: place[edge[1]]):

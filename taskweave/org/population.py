@@ -56,13 +56,28 @@ class Agent:
     away: tuple[tuple[date, date], ...]
     persona: Persona
 
+    def placed(self, role: Role, head: str | None) -> Agent:
+        """The same person in a role as it is now, under this head."""
+        return replace(
+            self,
+            role=role.title,
+            tier=role.tier,
+            department=role.department,
+            head=head,
+            fte=role.fte,
+            executes=role.executes,
+        )
+
 
 class Population:
-    """𝒜: the agents in a fixed order: that of the roles in the file, then by number."""
+    """𝒜: the agents in a fixed order: that of the roles in the file, then by number; who joined later comes last.
 
-    def __init__(self, agents: tuple[Agent, ...]) -> None:
-        self.agents = agents
-        self._by_id = {agent.id: agent for agent in agents}
+    `former` are those who worked here before the organization was amended: `agent` knows them, nothing else does.
+    """
+
+    def __init__(self, agents: tuple[Agent, ...], former: tuple[Agent, ...] = ()) -> None:
+        self.agents, self.former = agents, former
+        self._by_id = {agent.id: agent for agent in (*former, *agents)}
 
     @classmethod
     def sample(cls, org: Organization, seed: int) -> Population:
@@ -94,32 +109,47 @@ class Population:
 
     def joined_by(self, agents: Sequence[Agent]) -> Population:
         """The same and these, who come last."""
-        return Population((*self.agents, *agents))
+        return Population((*self.agents, *agents), self.former)
+
+    def following(self, earlier: Population) -> Population:
+        """The same after another one: whoever of that works here no more is a former agent, too."""
+        known = {agent.id for agent in (*self.agents, *self.former)}
+        gone = [agent for agent in (*earlier.former, *earlier.agents) if agent.id not in known]
+        return Population(self.agents, (*gone, *self.former))
 
     def led_by(self, successors: Mapping[str, str]) -> Population:
         """The same, where whoever reported to one of these reports to its successor."""
-        return Population(tuple(replace(one, head=successors.get(one.head or "", one.head)) for one in self.agents))
+        return Population(tuple(replace(one, head=successors.get(one.head or "", one.head)) for one in self.agents), self.former)
 
     def hired(self, org: Organization, title: str, seed: int) -> Agent:
         """A new agent of the role, under the first number that nobody has, with a persona drawn as all others' are."""
-        role, number = org.roles[title], sum(agent.role == title for agent in self.agents) + 1
+        number = sum(agent.role == title for agent in self.agents) + 1
         while f"{slug(title)}-{number}" in self._by_id:
             number += 1
-        agent_id = f"{slug(title)}-{number}"
-        boxes = {_mailbox(agent.persona.name) for agent in self.agents} | {_mailbox(name) for name in org.people}
-        heads = [agent.id for agent in self.agents if agent.role == role.reports_to]
-        reports = Counter(agent.head for agent in self.agents)
+        return self.newcomer(org, title, seed, id=f"{slug(title)}-{number}")
+
+    def newcomer(self, org: Organization, title: str, seed: int, *, id: str, name: str | None = None) -> Agent:
+        """A new agent of the role under this id; who is `name`d is the person of that name in the file."""
+        role = org.roles[title]
+        named = None if name is None else org.people[name]
+        boxes = {_mailbox(agent.persona.name) for agent in (*self.former, *self.agents)} | {_mailbox(name) for name in org.people}
         return Agent(
-            id=agent_id,
+            id=id,
             role=title,
             tier=role.tier,
             department=role.department,
-            head=min(heads, key=reports.__getitem__) if heads else None,
+            head=self.head_for(role),
             fte=role.fte,
             executes=role.executes,
-            away=(),
-            persona=_persona(org, role, agent_id, seed, None, None, boxes),
+            away=named.away if named else (),
+            persona=_persona(org, role, id, seed, name, named, boxes),
         )
+
+    def head_for(self, role: Role) -> str | None:
+        """Who leads one more agent of the role: of those of the title above it the one with fewest reports."""
+        heads = [agent.id for agent in self.agents if agent.role == role.reports_to]
+        reports = Counter(agent.head for agent in self.agents)
+        return min(heads, key=reports.__getitem__) if heads else None
 
     def __iter__(self) -> Iterator[Agent]:
         return iter(self.agents)
@@ -136,14 +166,17 @@ class Population:
         return tuple(agent for agent in self.agents if agent.tier == number)
 
     def to_json(self) -> str:
-        """The population as text, one agent a line; `from_json` reads it back unchanged."""
-        rows = (json.dumps(asdict(agent), ensure_ascii=False, sort_keys=True, default=date.isoformat) for agent in self.agents)
+        """The population as text, one agent a line, former ones with a mark; `from_json` reads it back unchanged."""
+        everybody = [*(asdict(agent) for agent in self.agents), *(asdict(agent) | {"former": True} for agent in self.former)]
+        rows = (json.dumps(row, ensure_ascii=False, sort_keys=True, default=date.isoformat) for row in everybody)
         return "[\n" + ",\n".join(rows) + "\n]\n"
 
     @classmethod
     def from_json(cls, text: str) -> Population:
         """Read what `to_json` wrote."""
-        return cls(tuple(agent_of(row) for row in json.loads(text)))
+        rows = [(row.pop("former", False), row) for row in json.loads(text)]
+        agents, former = (tuple(agent_of(row) for gone, row in rows if gone is wanted) for wanted in (False, True))
+        return cls(agents, former)
 
 
 def agent_row(agent: Agent) -> dict[str, Json]:

@@ -154,23 +154,30 @@ FILE: Kind = form.record(
 )
 
 
-def load(path: Path, *, warn: list[str] | None = None, called: str | None = None) -> Organization:
+def load(path: Path, *, warn: list[str] | None = None, called: str | None = None, like: Organization | None = None) -> Organization:
     """Read an organization file; raises OrganizationInvalid with every problem.  What is legal and odd is appended to `warn`.
 
-    `called` is the name where the file gives none; by default it is made of the file's.
+    `called` is the name where the file gives none; by default it is made of the file's.  `like` has the calendar, as far as the file is
+    silent, and is given for one that amends another: by default it follows from the dates that the file names.
     """
     try:
         data = read_limited(Path(path))
     except Unreadable as why:
         raise OrganizationInvalid([why.problem(str(path))]) from None
-    return parse(data, str(path), warn=warn, called=called)
+    return parse(data, str(path), warn=warn, called=called, like=like)
 
 
-def parse(text: str | bytes, file: str, *, warn: list[str] | None = None, called: str | None = None) -> Organization:
-    """Read an organization from a text; `file` is how messages name it."""
+def parse(
+    text: str | bytes, file: str, *, warn: list[str] | None = None, called: str | None = None, like: Organization | None = None
+) -> Organization:
+    """Read an organization from a text; `file` is how messages name it, all else as in `load`."""
     reading, raw = read(text, file)
     if raw is not None and called is not None:
         raw.setdefault("name", called)
+    if raw is not None and like is not None:
+        spec = like.calendar
+        told = {"start": spec.start, "hours": spec.hours, "holidays": [(day,) for day in spec.holidays]}
+        raw["calendar"] = told | raw.get("calendar", {})
     if raw is not None:
         check(raw, reading)
     if warn is not None:

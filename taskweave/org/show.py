@@ -41,7 +41,7 @@ def _link(delegation: Delegation, population: Population, org: Organization, lin
     """Who may give work to whom by a cross link, as it stands in the graph, and the link as the file has it."""
     written = f"{link.source} -> {link.target}"
     units = delegation.linked(link)
-    edges = [(unit, target) for unit in units for target in org.agent_ids(link.target)]
+    edges = [(unit, agent.id) for unit in units for agent in population if agent.role == link.target]
     giving = [unit for unit, target in edges if delegation.edges.get((unit, target)) == "cross"]
     titles = dict.fromkeys(population.agent(unit).role for unit in giving or units)
     if not giving:

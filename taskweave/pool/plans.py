@@ -1,13 +1,13 @@
 """Which plans and incidents stood behind work that was handed out at some moment, and which plans heard an incident?
 
-Entry points: `chain`, `heard`, `hearers`.
+Entry points: `chain`, `heard`, `hearers`, `concerns`, `names_below`.
 
 Asks the pool for rows; knows nothing of walks and results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,8 +79,8 @@ def heard(pool: Rows, ids: Collection[str], plans: Sequence[Plan], moment: str |
         if row["id"] in recorded or (state and state in hearers(pool, row["id"])):
             found.append(row)
         elif since and moment and since <= moment[:10] < (row["until"] or ""):
-            names = names or _names_below(pool)
-            if any(_concerns(row, names, plan.owner) for plan in plans):
+            names = names or _called(pool)
+            if any(concerns(row, names, plan.owner) for plan in plans):
                 found.append(row)
     return found
 
@@ -94,13 +94,13 @@ def hearers(pool: Rows, incident: str) -> dict[str, str]:
     since = _since(pool, row) if row else None
     if row is None or since is None:
         return {}
-    names = _names_below(pool)
+    names = _called(pool)
     closed = sorted({event["time"][:10] for event in pool.rows("events", kind="close")})
     again = {(event["subject"], event["time"]) for event in pool.rows("events", kind="replan")}
     found: dict[str, str] = {}
     for state in pool.rows("states"):
         moment = state["since"]
-        if moment is None or state["id"] in found or not _concerns(row, names, state["owner"]):
+        if moment is None or state["id"] in found or not concerns(row, names, state["owner"]):
             continue
         opening = state["revision"] == 1 or (state["id"], moment) in again
         day = moment[:10] if opening else max((day for day in closed if day < moment[:10]), default=moment[:10])
@@ -116,16 +116,17 @@ def _since(pool: Rows, incident: Fields) -> str | None:
     return moment[:10] if moment else None
 
 
-def _concerns(incident: Fields, names: Mapping[str, set[str]], owner: str) -> bool:
+def concerns(incident: Mapping[str, Json], names: Mapping[str, set[str]], owner: str) -> bool:
+    """Whether the units of `owner` hear of an incident: it affects the owner, or somebody below; `names` as of `names_below`."""
     affects = incident["affects"]
     return affects == "all" or bool(names.get(owner, set()) & {name.casefold().strip() for name in affects})
 
 
-def _names_below(pool: Rows) -> dict[str, set[str]]:
+def names_below(agents: Iterable[Mapping[str, Json]], edges: Iterable[Mapping[str, Json]]) -> dict[str, set[str]]:
     """What an incident may call each agent or anybody who reports to it, directly or not; in any case."""
-    called = {row["id"]: (row["id"], row["name"], row["role"], row["department"]) for row in pool.rows("agents")}
+    called = {row["id"]: (row["id"], row["name"], row["role"], row["department"]) for row in agents}
     own = {agent: {name.casefold() for name in names if name} for agent, names in called.items()}
-    head = {row["target"]: row["source"] for row in pool.rows("edges", kind="tier")}
+    head = {row["target"]: row["source"] for row in edges if row["kind"] == "tier"}
     below = {agent: set(names) for agent, names in own.items()}
     for agent, names in own.items():
         above, seen = head.get(agent), {agent}
@@ -134,3 +135,7 @@ def _names_below(pool: Rows) -> dict[str, set[str]]:
             below.setdefault(above, set()).update(names)
             above = head.get(above)
     return below
+
+
+def _called(pool: Rows) -> dict[str, set[str]]:
+    return names_below(pool.rows("agents"), pool.rows("edges", kind="tier"))

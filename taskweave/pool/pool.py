@@ -21,7 +21,7 @@ from typing import Self
 from taskweave.errors import BadInput, EngineFault
 from taskweave.pool import files
 from taskweave.pool.search import CREATE, Index, Query
-from taskweave.pool.tables import LAYOUTS, TABLES, TOLD, WALL_CLOCK, Layout, Row, storable, table_named
+from taskweave.pool.tables import LAYOUTS, TABLES, TOLD, UNDIGESTED, Layout, Row, storable, table_named
 from taskweave.pool.trace import BREADTH, DEPTH, Trace, trace
 from taskweave.records import Dependency, Json, canonical
 
@@ -313,7 +313,7 @@ class Pool:
         state = hashlib.sha256()
         with self.snapshot():
             for table in TABLES:
-                if table not in WALL_CLOCK:
+                if table not in UNDIGESTED:
                     for line in self.lines(table):
                         state.update(f"{table}\t{line}\n".encode())
         return state.hexdigest()
@@ -330,7 +330,7 @@ def week_digest(previous: str, rows: Sequence[Row]) -> str:
     """
     state = hashlib.sha256(f"{previous}\n".encode())
     for table, values in rows:
-        if table not in WALL_CLOCK:
+        if table not in UNDIGESTED:
             state.update(f"{table}\t{canonical(values)}\n".encode("utf-8", "surrogatepass"))
     return state.hexdigest()
 

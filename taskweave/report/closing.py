@@ -44,6 +44,7 @@ from taskweave.report.figures import (
 from taskweave.report.recurring import Cases, case_logs, cases
 from taskweave.report.trace import STAND_IN
 from taskweave.report.wording import DASH, percent
+from taskweave.runs.folder import Tenure
 
 
 class Closing(NamedTuple):
@@ -88,18 +89,26 @@ class Closing(NamedTuple):
 
 
 def closing(
-    pool: Pool, org: Organization, population: Population, told: Sequence[Sequence[Json]] = (), without: Sequence[str] = ()
+    pool: Pool,
+    org: Organization,
+    population: Population,
+    told: Sequence[Sequence[Json]] = (),
+    without: Sequence[str] = (),
+    later: Sequence[Tenure] = (),
 ) -> Closing:
-    """The figures of a run, finished or not, up to the last week written; `told` are the answers as that week's facts count them."""
+    """The figures of a run, finished or not, up to the last week written; `told` are the answers as that week's facts count them.
+
+    `later` are the organizations that held after the first, and their people.
+    """
     with pool.snapshot():
-        return _Reading(pool, org, population).closing(told)._replace(without=tuple(without))
+        return _Reading(pool, org, population, later).closing(told)._replace(without=tuple(without))
 
 
 class _Reading:
     """The rows that several figures share, read once."""
 
-    def __init__(self, pool: Pool, org: Organization, population: Population) -> None:
-        self.pool, self.org, self.population = pool, org, population
+    def __init__(self, pool: Pool, org: Organization, population: Population, later: Sequence[Tenure]) -> None:
+        self.pool, self.org, self.population, self.later = pool, org, population, later
         self.calendar = WorkCalendar(org.calendar)
         self.agents = {row["id"]: row for row in pool.rows("agents")}
         self.tasks = [row for row in pool.rows("tasks") if row["kind"] == "composite"]
@@ -113,8 +122,10 @@ class _Reading:
         done = [row for row in self.subtasks if row["status"] == "done"]
         executed = Counter(self._role(row["assignee"]) for row in done)
         as_named = Counter(self._role(row["assignee"]) for row in done if _named(row))
-        demand = demanded(self.org, self.population, self.calendar, self.weeks)
-        reference = {title: role.share for title, role in self.org.roles.items()}
+        demand = self._demanded()
+        reference = {
+            title: role.share for org in (*(one.organization for one in self.later), self.org) for title, role in org.roles.items()
+        }
         edges = task_edges(self.pool.rows("uses"), {row["id"]: row["task"] for row in self.results}, self.merged)
         calls = list(self.pool.rows("calls"))
         used, using = hubs(edges)
@@ -126,7 +137,7 @@ class _Reading:
             qualities=dict(sorted(Counter(row["quality"] for row in self.results).items())),
             quarters=tuple(self._quarters()),
             loads=tuple(loads(self.pool.rows("load"), {agent: row["department"] for agent, row in self.agents.items()})),
-            roles=tuple(role_shares(executed, demand, reference, dict.fromkeys([*self.org.roles, *sorted(executed)]))),
+            roles=tuple(role_shares(executed, demand, reference, dict.fromkeys([*self.org.roles, *reference, *sorted(executed)]))),
             to_demand=divergence(executed, demand | dict.fromkeys(executed.keys() - demand.keys(), 0.0)),
             to_reference=divergence(executed, reference),
             to_demand_as_named=divergence(as_named, demand | dict.fromkeys(as_named.keys() - demand.keys(), 0.0)),
@@ -145,6 +156,15 @@ class _Reading:
             naming=naming,
             cases=self._cases(),
         )
+
+    def _demanded(self) -> dict[str, float]:
+        """What each organization asked of its roles in the weeks in which it held."""
+        ends = [*(one.week - 1 for one in self.later), self.weeks]
+        found = Counter(demanded(self.org, self.population, self.calendar, min(ends[0], self.weeks)))
+        for one, end in zip(self.later, ends[1:], strict=True):
+            if (until := min(end, self.weeks)) >= one.week:
+                found.update(demanded(one.organization, one.population, self.calendar, until, since=one.week))
+        return dict(found)
 
     def _role(self, agent: str | None) -> str:
         return str(self.agents[agent]["role"]) if agent in self.agents else str(agent)
@@ -224,8 +244,8 @@ def _quarter_of_id(task: str) -> int:
     return int(part[1][1:]) if len(part) > 1 else 0
 
 
-def demanded(org: Organization, population: Population, calendar: WorkCalendar, weeks: int) -> dict[str, float]:
-    """Subtasks that the workload asks of each executing role in the first `weeks` weeks.
+def demanded(org: Organization, population: Population, calendar: WorkCalendar, weeks: int, *, since: int = 1) -> dict[str, float]:
+    """Subtasks that the workload asks of each executing role from week `since`, the first, up to week `weeks`.
 
     (present hours x utilisation x demand - hours of recurring work) / middle hours; an agent is present on working days on which it is not
     away, with its fte and its share for executing.  Absences that incidents bring are no part of it: it is what the file implies.
@@ -233,10 +253,15 @@ def demanded(org: Organization, population: Population, calendar: WorkCalendar, 
     subtasks: dict[str, float] = defaultdict(float)
     for agent in population.agents:
         role = org.roles[agent.role]
-        hours = present_days(agent, calendar, weeks) * org.calendar.hours * agent.fte * agent.executes
+        hours = (
+            (present_days(agent, calendar, weeks) - present_days(agent, calendar, since - 1))
+            * org.calendar.hours
+            * agent.fte
+            * agent.executes
+        )
         if hours:
             subtasks[role.title] += hours * org.workload.utilisation * role.demand / role.middle_hours
-    for week in calendar.weeks[:weeks]:
+    for week in calendar.weeks[since - 1 : weeks]:
         for title, hours in expected_hours(org, calendar, week).items():
             subtasks[title] -= hours / org.roles[title].middle_hours
     for title in subtasks:

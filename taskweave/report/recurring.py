@@ -19,11 +19,18 @@ ROOT = "work/"  # with which the ids of cases begin
 
 @dataclass(slots=True)
 class StepLog:
-    """A step of a case: the minute in which it joined the queue, minutes worked by whom, and the minute of its end, None while open."""
+    """A step of a case: the minute in which it joined the queue, minutes worked by whom, and the minute of its end, None while open.
+
+    `aside`: another role has it, since the case was escalated; `stops` is how often whoever was at it had to stop; `sent_back`: what was
+    found in it has to be done again.
+    """
 
     id: str
     activity: str
     queued: int
+    aside: bool = False
+    stops: int = 0
+    sent_back: bool = False
     worked: int = 0
     agents: list[str] = field(default_factory=list)
     started: int | None = None
@@ -49,6 +56,26 @@ class CaseLog:
     escalated: bool = False
     reworked: int = 0
 
+    @property
+    def begun(self) -> int | None:
+        """The minute in which somebody first was at it."""
+        return min((step.started for step in self.steps.values() if step.started is not None), default=None)
+
+    @property
+    def worked(self) -> int:
+        """Minutes worked on it so far."""
+        return sum(step.worked for step in self.steps.values())
+
+    @property
+    def waited(self) -> int | None:
+        """Minutes of a completed case in which nobody was at it."""
+        return None if self.completed is None else sum(step.waited for step in self.steps.values())
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """Its activities in their order."""
+        return tuple(step.activity for step in self.steps.values())
+
 
 class Cases(NamedTuple):
     """The cases of one work; `waited` and `worked` are hours on average of those completed, None where there are none."""
@@ -67,9 +94,10 @@ class Cases(NamedTuple):
 def case_logs(events: Iterable[Mapping[str, Json]], calendar: WorkCalendar) -> list[CaseLog]:
     """The cases of recurring work in the order of their arrival; `events` are rows of the event log in order."""
     found: dict[str, CaseLog] = {}
+    aside: set[str] = set()  # cases whose next step is another role's
     for event in events:
         name, kind, subject = event["case"], event["kind"], event["subject"]
-        if not name.startswith(ROOT):
+        if not name or not name.startswith(ROOT):
             continue
         minute = working_minute(event["time"], calendar)
         if kind == "arrive":
@@ -80,10 +108,13 @@ def case_logs(events: Iterable[Mapping[str, Json]], calendar: WorkCalendar) -> l
             case.completed = minute
         elif kind == "escalate":
             case.escalated = True
+            aside.add(name)
         elif kind == "rework":
             case.reworked += 1
+            case.steps[subject].sent_back = True
         elif kind == "queue":
-            case.steps[subject] = StepLog(id=subject, activity=event["object"], queued=minute)
+            case.steps[subject] = StepLog(id=subject, activity=event["object"], queued=minute, aside=name in aside)
+            aside.discard(name)
         elif kind != "about":  # whom it comes from
             _move(case.steps[subject], kind, event["actor"], minute)
     return list(found.values())
@@ -98,6 +129,7 @@ def _move(step: StepLog, kind: str, agent: str, minute: int) -> None:
     elif step.since is not None:
         step.worked += minute - step.since
         step.since = None
+        step.stops += kind != "finish"
     if kind == "finish":
         step.finished = minute
 

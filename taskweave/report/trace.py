@@ -16,6 +16,7 @@ from rich.tree import Tree
 from taskweave.pool.plans import Fields, Plan
 from taskweave.pool.trace import Link, Trace
 from taskweave.records import Json
+from taskweave.report.asking import asked
 
 STAND_IN = "scripted stand-in"  # how the text of a run without a model is marked wherever it is shown
 _TEXT = 400  # characters of a plan that are shown
@@ -80,6 +81,7 @@ def _facts(trace: Trace) -> list[Text]:
         facts.append(("incident", f"{trace.incident['category']}, {trace.incident['severity']}: {trace.incident['description']}"))
         affects = trace.incident["affects"]
         facts.append(("affects", affects if isinstance(affects, str) else ", ".join(affects)))
+        facts.append(("asks for", "; ".join(asked(trace.incident["effects"]))))
         facts.append(("in force", f"from {trace.incident['since'] or '–'} until {trace.incident['until'] or '–'}"))
     if trace.entity:
         for name, values in trace.entity["attributes"].items():

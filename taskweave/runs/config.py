@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from taskweave.errors import BadInput
 from taskweave.records import StyleName, is_text
 
-VERSION = 2  # 1 had no parent, no budgets and no parts left out
+VERSION = 3  # 1 had no parent, no budgets and no parts left out; 2 had one organization
 
 Part = Literal["diagnose", "align", "reconcile", "roll_up", "retrieval"]
 PARTS: tuple[Part, ...] = get_args(Part)  # of the paper's loop that can be left out, to see what they do
@@ -37,6 +37,11 @@ class Segment(BaseModel):
     base_url: str | None = None
     draw: int = Field(default=0, ge=0)
 
+    @property
+    def population(self) -> str:
+        """The file of those who work in its organization: population.json for org.yaml, population-week20.json for org-week20.yaml."""
+        return f"population{self.org.removeprefix('org').removesuffix('.yaml')}.json"
+
 
 class Parent(BaseModel):
     """Where a fork comes from, and what it changed: from `week` on, with these incidents added and those dropped, by their ids."""
@@ -51,18 +56,20 @@ class Parent(BaseModel):
     prompts: bool = False
     backbone: bool = False
     redraw: bool = False
+    organization: bool = False
 
     @property
     def changed(self) -> tuple[str, ...]:
         """What it changed, in words; nothing of a fork that is its parent again."""
         told = [f"incident {id} added" for id in self.added] + [f"incident {id} left out" for id in self.dropped]
-        flags = {"other prompts": self.prompts, "another backbone": self.backbone, "answers drawn anew": self.redraw}
+        flags = {"another organization": self.organization, "other prompts": self.prompts}
+        flags |= {"another backbone": self.backbone, "answers drawn anew": self.redraw}
         return (*told, *(word for word, given in flags.items() if given))
 
     @property
     def is_control(self) -> bool:
         """Whether nothing but chance differs: a redrawn run in which nothing else was changed."""
-        return self.redraw and not (self.added or self.dropped or self.prompts or self.backbone)
+        return self.redraw and not (self.added or self.dropped or self.prompts or self.backbone or self.organization)
 
 
 class RunConfig(BaseModel):

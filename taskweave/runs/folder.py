@@ -63,6 +63,16 @@ class Injection:
         return tuple(named.values())
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tenure:
+    """From `week` on (1 is the first) the run is of this organization, whose file is `file`, and these people work there."""
+
+    week: int
+    file: str
+    organization: Organization
+    population: Population
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """One run on disk."""
@@ -153,17 +163,26 @@ class RunFolder:
     def inbox(self) -> Path:
         return self.path / "inbox"
 
-    def organization(self) -> Organization:
-        """The organization as it was when the run began; one whose file gave no name keeps the one it was begun under."""
+    def organization(self, segment: Segment | None = None) -> Organization:
+        """The organization of a segment, of the first where none is named, as it was when that was made.
+
+        One whose file gave no name keeps the one that the run was begun under, and all have the calendar of the first.
+        """
         from taskweave.org.schema import load
 
-        return load(self.path / self.config.segments[0].org, called=self.config.organization)
+        first = load(self.path / self.config.segments[0].org, called=self.config.organization)
+        if segment is None or segment.org == self.config.segments[0].org:
+            return first
+        return load(self.path / segment.org, called=self.config.organization, like=first)
 
-    def population(self) -> Population:
-        """The people, sampled once when the run began.  Raises BadInput where the file is missing, or is not what was written."""
+    def population(self, segment: Segment | None = None) -> Population:
+        """The people of a segment, of the first where none is named, sampled once when that was made.
+
+        Raises BadInput where the file is missing, or is not what was written.
+        """
         from taskweave.org.population import Population
 
-        file = self.path / "population.json"
+        file = self.path / (segment or self.config.segments[0]).population
         try:
             population = Population.from_json(file.read_text(encoding="utf-8"))
             if not population.agents:
@@ -176,6 +195,17 @@ class RunFolder:
                 "The file was changed by hand or damaged; restore it from a copy."
             ) from error
         return population
+
+    def tenures(self) -> list[Tenure]:
+        """Which organization holds from which week on, and who works there then, beside those who did earlier."""
+        found: list[Tenure] = []
+        for segment in self.config.segments:
+            if found and found[-1].file == segment.org:
+                continue
+            people = self.population(segment)
+            now = people.following(found[-1].population) if found else people
+            found.append(Tenure(week=max(1, segment.week), file=segment.org, organization=self.organization(segment), population=now))
+        return found
 
     def entities(self) -> Entities:
         """Customers, suppliers, products and systems, drawn once when the run began; none where its organization has none.

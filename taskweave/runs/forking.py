@@ -32,6 +32,14 @@ class Answering:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Amended:
+    """The organization that holds from the fork's week on: its file's content, and who works there then."""
+
+    text: str | bytes
+    population_json: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
     """What a fork changes from week `week` on, whose first working day is `tick`.
 
@@ -46,6 +54,7 @@ class Change:
     prompts: Sequence[Path] = ()
     answering: Answering | None = None
     draw: int | None = None
+    organization: Amended | None = None
 
 
 def fork_folder(
@@ -65,6 +74,10 @@ def fork_folder(
         config = _config(parent, change, added, told)
         _copy(parent, folder, config)
         _prompts(parent, folder, config, change)
+        if change.organization is not None:
+            segment = config.segment_at(change.week)
+            write(folder / segment.org, change.organization.text)
+            write(folder / segment.population, change.organization.population_json)
         if before is not None:
             with Journal(folder / "journal.db", create=False) as journal:
                 before(journal)
@@ -89,7 +102,9 @@ def copy_inputs(run: RunFolder, path: Path, *, until: str) -> RunFolder:
 
 def _copy(run: RunFolder, folder: Path, config: RunConfig) -> None:
     """The files that no fork changes."""
-    names = {config.segments[0].org, "population.json", *([config.routing] if config.routing else [])}
+    kept = {one.org for one in run.config.segments}  # one that a fork brings along is not there yet
+    names = {name for one in config.segments if one.org in kept for name in (one.org, one.population)}
+    names |= {config.routing} if config.routing else set()
     for name in sorted(names | {name for name in (PRICES, ENTITIES, MCP_SERVERS) if (run.path / name).is_file()}):
         write(folder / name, (run.path / name).read_bytes())
 
@@ -123,6 +138,7 @@ def _config(parent: RunFolder, change: Change, added: tuple[str, ...], told: Map
             prompts=bool(change.prompts),
             backbone=change.answering is not None,
             redraw=change.draw is not None,
+            organization=change.organization is not None,
         ),
         "tags": {**was.tags, **(told.get("tags") or {})},
     }
@@ -142,6 +158,8 @@ def _segments(was: RunConfig, change: Change) -> tuple[Segment, ...]:
         now["prompts"] = _prompts_name(was, change)
     if change.draw is not None:
         now["draw"] = change.draw
+    if change.organization is not None:
+        now["org"] = numbered(f"org-week{change.week}", {one.org.removesuffix(".yaml") for one in was.segments}.__contains__) + ".yaml"
     if not now:
         return was.segments
     earlier = [one for one in was.segments if one.week < change.week]

@@ -49,12 +49,12 @@ def _digests(folder: RunFolder) -> dict[str, str]:
 
 
 def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
-    segment = folder.config.segments[0]
     yield from (("config.json: " + name, value) for name, value in _told(folder.config))
-    yield from ((f"{segment.org}: {name}", value) for name, value in _organized(folder.organization()))
-    agents = json.loads(folder.population().to_json())
-    yield "population.json: who is in it", [agent["id"] for agent in agents]
-    yield from ((f"population.json: {agent['id']}", agent) for agent in agents)
+    for segment in {one.org: one for one in folder.config.segments}.values():
+        yield from ((f"{segment.org}: {name}", value) for name, value in _organized(folder.organization(segment)))
+        agents = json.loads(folder.population(segment).to_json())
+        yield f"{segment.population}: who is in it", [agent["id"] for agent in agents]
+        yield from ((f"{segment.population}: {agent['id']}", agent) for agent in agents)
     yield from ((f"entities.json: {entity.id}", entity.row()) for entity in folder.entities())
     if (routes := folder.routes()) is not None:
         yield from ((f"{folder.config.routing}: route {number}", route.told()) for number, route in enumerate(routes.routes, 1))

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 from taskweave.errors import BadInput, TaskWeaveError, ToolRefused
 from taskweave.org.calendar import WorkCalendar
+from taskweave.org.organization import Organization
 from taskweave.pool.pool import Pool
 from taskweave.records import Json
 from taskweave.runs import RunFolder
@@ -40,10 +41,11 @@ class Desk:
     def __init__(self, folder: RunFolder, open_pool: Callable[[], Pool], *, agent: str | None = None) -> None:
         """`open_pool` gives run.db as it stands now, and raises where it cannot be read.  Raises BadInput for an agent who is not there."""
         self._folder, self._open_pool = folder, open_pool
-        self._org = folder.organization()
-        self._calendar = WorkCalendar(self._org.calendar)
-        self._world = RebuiltWorld(folder.population(), self._calendar)
+        self._tenures = folder.tenures()
+        self._calendar = WorkCalendar(self._tenures[0].organization.calendar)
+        self._world = RebuiltWorld(self._tenures, self._calendar)
         with open_pool() as pool:
+            self._org = self._organization(pool)
             roles = {row["id"]: row["role"] for row in pool.rows("agents")}
         self.agent = None if agent is None else _named(agent, roles)
         self.notes: list[str] = []
@@ -78,9 +80,14 @@ class Desk:
         return Answer(text=fenced(told), value=told, refused=False)
 
     # ------------------------------------------------------------ inside
+    def _organization(self, pool: Pool) -> Organization:
+        """The one that holds in the last closed week: a fork may have amended it."""
+        week = max(pool.weeks(), default=1)
+        return next(one for one in reversed(self._tenures) if one.week <= max(week, 1)).organization
+
     def _ask(self, pool: Pool, name: str, arguments: dict[str, Json]) -> Json:
         if (question := QUESTIONS.get(name)) is not None:
-            view = View(run=self._folder.name, pool=pool, org=self._org, calendar=self._calendar)
+            view = View(run=self._folder.name, pool=pool, org=self._organization(pool), calendar=self._calendar)
             return question(view, arguments)  # type: ignore[arg-type]  # a question holds a view where a tool holds a hand
         if (tool := self._tools.get(name)) is not None:
             return self._world.ask(pool, tool, arguments, actor=self.agent)

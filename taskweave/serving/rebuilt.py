@@ -6,13 +6,14 @@ What is in run.db decides it: the files under artifacts/ are neither read nor wr
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from taskweave.errors import ToolRefused
 from taskweave.org.calendar import WorkCalendar
-from taskweave.org.population import Population
 from taskweave.pool.pool import Pool
 from taskweave.pool.tables import Row
 from taskweave.records import Json
+from taskweave.runs.folder import Tenure
 from taskweave.serving.questions import finished_week
 from taskweave.tools.hand import Person
 from taskweave.tools.landing import land, people_of
@@ -28,8 +29,9 @@ EVENING = "18:00"
 class RebuiltWorld:
     """The world of a run as of the last closed week that was asked for."""
 
-    def __init__(self, population: Population, calendar: WorkCalendar) -> None:
-        self._people, self._calendar = people_of(population), calendar
+    def __init__(self, tenures: Sequence[Tenure], calendar: WorkCalendar) -> None:
+        self._people, self._calendar = people_of(tenures[0].population), calendar
+        self._coming = {one.week: people_of(one.population) for one in tenures[1:]}
         self._world: World | None = None
         self._landed: dict[int, str] = {}  # week -> digest
 
@@ -40,7 +42,7 @@ class RebuiltWorld:
 
     def knows(self, person: str) -> bool:
         """Whether the tools know somebody: those who were hired later they do not."""
-        return any(one.id == person for one in self._people)
+        return any(one.id == person for people in (self._people, *self._coming.values()) for one in people)
 
     def ask(self, pool: Pool, tool: Tool, arguments: dict[str, Json], *, actor: str | None) -> Json:
         """What a reading tool finds, for an agent or for nobody in particular.  Raises ToolRefused."""
@@ -65,6 +67,7 @@ class RebuiltWorld:
             rows = self._by_week(pool)
             for week in missing:
                 land(self._world, week, rows[week])
+                self._world.meet(self._coming.get(week + 1, ()))
                 self._landed[week] = weeks[week]
         return self._world
 

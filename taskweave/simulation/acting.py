@@ -7,7 +7,7 @@ change is an event; none asks a backbone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -209,7 +209,7 @@ class Acting:
 
     def _arrive(self, coming: Coming, day: int) -> None:
         stage = self._stage
-        (agent,) = coming.person
+        agent = self._unlike_others(coming.person[0])
         before = set(stage.setting.delegation.edges)
         self._changes.hire(agent)
         self._changed()
@@ -218,6 +218,26 @@ class Acting:
         stage.documents.join(stage.setting, agent)
         stage.ledger.rows(("agents", person_row(agent)), *edge_rows(stage.setting.delegation, before))
         stage.ledger.event("hire", actor=agent.head or "", subject=agent.id, object=coming.cause)
+
+    def _unlike_others(self, agent: Agent) -> Agent:
+        """The agent under another number, where somebody joined since it was drawn whom nobody knew of then."""
+        title, number = agent.id.rpartition("-")[0], 1
+        found = agent.id
+        while found in self._stage.calendars:
+            number += 1
+            found = f"{title}-{number}"
+        return agent if found == agent.id else replace(agent, id=found)
+
+    def amended(self, cause: str, goals: Collection[str]) -> None:
+        """The organization is that of another segment from now on, in which `goals` are due at other times.
+
+        Nobody comes to a role that it lacks.
+        """
+        self._changes.settle(self._stage.segment.population, goals)
+        self._changed()
+        for coming in [one for one in self._coming if one.role not in self._stage.setting.org.roles]:
+            self._coming.remove(coming)
+            self._stage.ledger.event("no_hire", subject=coming.cause, object=cause)
 
 
 def edge_rows(delegation: Delegation, before: Collection[tuple[str, str]]) -> list[Row]:

@@ -35,7 +35,6 @@ class AgentCalendar:
 
     def __init__(self, agent: Agent, env: simpy.Environment, calendar: WorkCalendar) -> None:
         self.agent = agent
-        self.quota = max(1, round(calendar.day_minutes * agent.fte * agent.executes)) if agent.executes > 0 else 0
         self.desk = simpy.PreemptiveResource(env, capacity=1)
         self.jobs: dict[str, Job] = {}
         self.worked: Counter[int] = Counter()
@@ -45,10 +44,31 @@ class AgentCalendar:
         self._in_hand = ""
         self._calendar = calendar
         self._day = calendar.day_minutes
+        self.quota = self._quota(agent)
+        self._credit = 0  # minutes of the job in hand that were worked before the agent's days became others
         self._away: set[int] = set()
+        self._off = self._days_off(agent)  # as the organization file has it
         self.gone: int | None = None  # the first working day on which the agent works here no more
-        for first, last in agent.away:
-            self.be_away(range(calendar.day_of(first), calendar.day_of(last + timedelta(days=1))))
+
+    def _days_off(self, agent: Agent) -> set[int]:
+        spans = ((self._calendar.day_of(first), self._calendar.day_of(last + timedelta(days=1))) for first, last in agent.away)
+        return {day for first, end in spans for day in range(first, end)}
+
+    def become(self, agent: Agent, now: int) -> bool:
+        """The agent's days are others from this minute on, the first of a day; whether they are.  Work in hand is to be interrupted."""
+        day, quota = now // self._day, self._quota(agent)
+        off = {one for one in self._off if one < day} | {one for one in self._days_off(agent) if one >= day}
+        self.agent = agent
+        if (quota, off) == (self.quota, self._off):
+            return False
+        if self._began is not None:
+            self._credit += self._settle(now)
+            self._began = now
+        self.quota, self._off = quota, off
+        return True
+
+    def _quota(self, agent: Agent) -> int:
+        return max(1, round(self._day * agent.fte * agent.executes)) if agent.executes > 0 else 0
 
     def be_away(self, days: Iterable[int]) -> None:
         """Take these working days (by index) off."""
@@ -60,14 +80,16 @@ class AgentCalendar:
 
     def present(self, day: int) -> bool:
         """Whether the agent works on this working day."""
-        return self.quota > 0 and day not in self._away and (self.gone is None or day < self.gone)
+        return self.quota > 0 and day not in self._away and day not in self._off and (self.gone is None or day < self.gone)
 
     def minutes(self, first_day: int, day_count: int) -> int:
         """Working minutes that the agent offers in these days."""
         return self.quota * sum(self.present(day) for day in range(first_day, first_day + day_count))
 
     def next_minute(self, now: int) -> int:
-        """The first minute at or after `now` in which the agent can work; NEVER for one who left before it could again."""
+        """The first minute at or after `now` in which the agent can work; NEVER for one who left before it could again, or has no time."""
+        if not self.quota:
+            return NEVER
         day, minute = divmod(now, self._day)
         if self.present(day) and minute < self.quota:
             return now
@@ -104,7 +126,7 @@ class AgentCalendar:
 
     def in_hand(self, name: str, now: int) -> int:
         """Minutes worked on this job since it was begun or taken up again: 0 where the agent is not at it."""
-        return self.work(self._began, now) if self._began is not None and name == self._in_hand else 0
+        return self._credit + self.work(self._began, now) if self._began is not None and name == self._in_hand else 0
 
     def interrupt(self, names: Iterable[str], cause: str) -> None:
         """Tell those who do these jobs, by id, that something has come up."""
@@ -135,7 +157,14 @@ class AgentCalendar:
         """Work ends or is interrupted; returns the minutes since it began, and counts them towards the weeks they fell into."""
         if self._began is None:
             return 0
-        began, self._began = self._began, None
+        minutes = self._credit + self._settle(now)
+        self._began, self._credit = None, 0
+        return minutes
+
+    def _settle(self, now: int) -> int:
+        """The minutes since work began, counted towards the weeks they fell into."""
+        assert self._began is not None
+        began = self._began
         for day in range(began // self._day, -(-now // self._day)):
             minutes = self.work(max(began, day * self._day), min(now, (day + 1) * self._day))
             if minutes:

@@ -44,6 +44,10 @@ class Capacity:
         self._org, self._seed = org, seed
         self._owed: dict[tuple[str, str], float] = {}
 
+    def amend(self, org: Organization) -> None:
+        """From now on the work is that of this organization; what is owed stays."""
+        self._org = org
+
     def slots(self, owner: str, site: str, present: Mapping[str, float], taken: Mapping[str, float]) -> list[Slot]:
         """The composite tasks that `owner` plans this week.
 

@@ -5,11 +5,12 @@ Entry point: `Changes.applied`.  A segment's setting stays as it is: what is lau
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import date
 
 from taskweave.org.delegation import Delegation
-from taskweave.org.population import Agent
+from taskweave.org.population import Agent, Population
 from taskweave.records import Priority
 from taskweave.simulation.setting import Setting
 
@@ -51,6 +52,13 @@ class Changes:
             self._failing = tools
             self._made.clear()
 
+    def settle(self, population: Population, goals: Collection[str]) -> None:
+        """The organization was amended: whoever was hired before stands in its `population`, and `goals` are due when it says."""
+        known = {agent.id for agent in (*population.agents, *population.former)}
+        self._hired = [agent for agent in self._hired if agent.id not in known]
+        self._due = {goal: by for goal, by in self._due.items() if goal not in goals}
+        self._made.clear()
+
     def applied(self, setting: Setting) -> Setting:
         """The setting with all changes; the very same where there are none."""
         if not (self._hired or self._successors or self._due or self.priorities or self._failing):
@@ -63,7 +71,11 @@ class Changes:
         goals = {name: goal.due_on(self._due[name]) for name, goal in setting.org.goals.items() if name in self._due}
         org = setting.org.with_goals(goals) if goals else setting.org
         hired = [agent for agent in self._hired if agent.role in org.roles]
-        population = setting.population.joined_by(hired) if hired else setting.population
+        lost = tuple(agent for agent in self._hired if agent.role not in org.roles)
+        population = Population(setting.population.agents, setting.population.former + lost) if lost else setting.population
+        for agent in hired:
+            role, heads = org.roles[agent.role], [one.id for one in population.agents if one.role == org.roles[agent.role].reports_to]
+            population = population.joined_by([agent.placed(role, agent.head if agent.head in heads else population.head_for(role))])
         if self._successors:
             population = population.led_by(self._successors)
         return replace(

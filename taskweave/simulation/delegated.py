@@ -64,13 +64,19 @@ class Delegated:
         It is on time where there was none, else late, once the last of them is done.
         """
         delegation = self._stage.setting.delegation
-        for owner in unit.objectives:
+        for owner in [name for name, objective in unit.objectives.items() if objective.status != "dropped"]:
             agents = {owner, *delegation.descendants(owner)}
             waiting = frozenset(task.id for agent in sorted(agents) for task in self._tasks.of(agent))
             unit.objectives[owner] = Objective("spilled", False, waiting) if waiting else Objective("done", True, waiting)
         self._book(unit)
         if any(objective.waiting for objective in unit.objectives.values()):
             self._late.append(unit)
+
+    def release(self, unit: Unit) -> None:
+        """The organization is another one: nothing is asked any more of those who plan nothing below the unit's owner."""
+        delegation = self._stage.setting.delegation
+        gone = [owner for owner in unit.objectives if not delegation.levels(owner) and owner not in delegation.executors(unit.owner)]
+        unit.objectives |= dict.fromkeys(gone, Objective("dropped"))
 
     def catch_up(self) -> None:
         """Objectives of closed periods whose last task has been finished meanwhile are done, late."""

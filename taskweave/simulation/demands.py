@@ -7,7 +7,7 @@ urgent, or due before the next week begins, is taken up at once, any other with 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from taskweave.org.organization import Organization, Role
@@ -48,6 +48,16 @@ class Demands:
     def take(self, owner: str) -> list[Demand]:
         """What waits for the owner, in the order in which it came; it is taken up now."""
         return self._waiting.pop(owner, [])
+
+    def owners(self) -> tuple[str, ...]:
+        """Whose plans are to take something up."""
+        return tuple(self._waiting)
+
+    def of_no_role(self, roles: Collection[str]) -> list[Demand]:
+        """What waits for a role that there is not among these; it waits no more."""
+        lost = [one for waiting in self._waiting.values() for one in waiting if one.role not in roles]
+        self._waiting = {owner: [one for one in waiting if one not in lost] for owner, waiting in self._waiting.items()}
+        return lost
 
     def pass_on(self, owner: str, successor: str) -> None:
         """What waits for an owner who has left waits for another."""

@@ -38,7 +38,14 @@ class Environment:
         self._org, self._seed = org, seed
         self._levels: dict[str, float] = {}  # without their seasons
         self._values: dict[str, float] = {}
-        self._measured = {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}
+        self._starts: dict[str, float] = {}
+        self._measured = _measured(org)
+
+    def amend(self, org: Organization) -> None:
+        """The figures are this organization's from now on: those that vanish are read no more, new ones begin at their start."""
+        self._org, self._measured = org, _measured(org)
+        self._levels = {name: self._levels[name] for name in org.environment if name in self._levels}
+        self._values = {name: self._values[name] for name in self._levels}
 
     def advance(self, week: int, worked: Mapping[str, float], pushed: Mapping[str, float] | None = None) -> None:
         """Move every key figure to its value in week `week` (1 is the first; each week is advanced to once, in order).
@@ -51,7 +58,7 @@ class Environment:
             least = -math.inf if kpi.least is None else kpi.least
             most = math.inf if kpi.most is None else kpi.most
             if name not in self._levels:
-                self._levels[name] = kpi.start
+                self._levels[name] = self._starts[name] = kpi.start
             else:
                 push = (pushed or {}).get(name, 0.0)
                 disturbance = random.Random(f"{self._seed}:kpi:{name}:W{week}").gauss(0.0, 1.0) * kpi.noise
@@ -85,7 +92,12 @@ class Environment:
         """How far the goal's key figure has come from its start to its target, 0 to 1; None where nothing measures it."""
         if goal.kpi is None or goal.target is None or goal.kpi not in self._values:
             return None
-        start = self._org.environment[goal.kpi].start
+        start = self._starts[goal.kpi]
         if start == goal.target:
             return 1.0
         return round(min(1.0, max(0.0, (start - self._values[goal.kpi]) / (start - goal.target))), 4)
+
+
+def _measured(org: Organization) -> dict[str, tuple[str, float | None]]:
+    """Of each key figure the goal that it measures, the first by name of several, and the goal's target."""
+    return {goal.kpi: (name, goal.target) for name, goal in sorted(org.goals.items(), reverse=True) if goal.kpi}

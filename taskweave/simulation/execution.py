@@ -102,6 +102,11 @@ class Documents:
         """Somebody was hired.  At a tick no decompose is under way: the clock waits for each of them."""
         self._matcher.join(agent.id, about(setting, agent))
 
+    def learn(self, setting: Setting, agent: Agent, before: Setting) -> None:
+        """Somebody has another role, or a role is another one: what stood there stays, and what is new comes to it.  At a tick likewise."""
+        known = set(about(before, before.population.agent(agent.id)))
+        self._matcher.add(agent.id, [text for text in about(setting, agent) if text not in known])
+
     def matcher(self, pool: Pool) -> Matcher:
         """The matcher as of the pool's closed weeks: a work that asks for it is launched with reads."""
         if self._writes != pool.writes:

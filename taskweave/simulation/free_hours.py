@@ -23,6 +23,10 @@ class FreeHours:
         self._recurring, self._demands = recurring, demands
         self._capacity = Capacity(stage.setting.org, stage.setting.seed)
 
+    def amend(self) -> None:
+        """The organization is another one from now on."""
+        self._capacity.amend(self._stage.segment.org)
+
     def planned(self, unit: Unit, week: Week) -> list[Slot]:
         """The composite tasks that the unit's owner plans for the week, as far as a budget allows."""
         owner, incidents = unit.owner, self._incidents

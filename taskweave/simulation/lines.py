@@ -7,7 +7,7 @@ one that is finished.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from taskweave.engine.clock import START
 from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.stage import Stage
 
+RELEASED = "released"  # why somebody is called away who serves the line no more
 Place = tuple[int, int]  # of a case in every line: the minute in which it began, and its number
 
 
@@ -33,6 +34,7 @@ class CaseStep:
     left: int
     begun: bool = False
     at_work: bool = False
+    dropped: bool = False
     process: simpy.Process | None = None
 
 
@@ -47,15 +49,28 @@ class Line:
         self._stage, self.rank, self._finished = stage, rank, finished
         self._waiting: list[tuple[Place, CaseStep]] = []
         self._resting: dict[str, Event] = {}  # agents who wait for a step
-        self._serving: set[str] = set()
+        self._serving: dict[str, simpy.Process] = {}
         self._day = stage.setting.calendar.day_minutes
         self.in_hand: dict[str, CaseStep] = {}  # by agent
 
     def serve(self, agent: str) -> None:
         """From now on this agent works on the line; once for each is enough."""
         if agent not in self._serving:
-            self._serving.add(agent)
-            self._stage.env.process(self._serve(agent))
+            self._serving[agent] = self._stage.env.process(self._serve(agent))
+
+    def keep(self, agents: Collection[str]) -> None:
+        """Nobody but these works on the line any more; what others have in hand waits for them."""
+        for agent in sorted(self._serving.keys() - set(agents)):
+            self._resting.pop(agent, None)
+            self._serving.pop(agent).interrupt(RELEASED)
+
+    def drop(self, step: CaseStep) -> None:
+        """Nothing comes of the step: it waits no more, and whoever is at it stops."""
+        step.dropped = True
+        self._waiting = [entry for entry in self._waiting if entry[1] is not step]
+        heapq.heapify(self._waiting)
+        if step.process is not None:
+            step.process.interrupt("dropped")
 
     def put(self, step: CaseStep) -> None:
         """A step waits from this minute on."""
@@ -84,13 +99,18 @@ class Line:
                     _give_back(calendar, held)
                 held, rest = None, stage.env.event()
                 self._resting[agent] = rest
-                yield rest
+                try:
+                    yield rest
+                except simpy.Interrupt as interrupt:
+                    if interrupt.cause == RELEASED:
+                        return
                 continue
             # Asked for before the desk is given back: else planned work would come between two steps of a case.
             before, held = held, calendar.desk.request(priority=self._priority(agent), preempt=False)
             if before is not None:
                 _give_back(calendar, before)
             step: CaseStep | None = None
+            released = False
             try:
                 if not held.triggered:
                     self._wake()
@@ -104,6 +124,7 @@ class Line:
                     _, step = heapq.heappop(self._waiting)
                     yield from self._work(step, agent, calendar)
             except simpy.Interrupt as interrupt:
+                released = interrupt.cause == RELEASED
                 if step is not None:
                     step.left = max(0, step.left - calendar.stop(stage.now))
                     if step.at_work and step.left:
@@ -111,6 +132,9 @@ class Line:
                         self._tell("preempt" if urgent else "pause", step, agent)
             if step is not None:
                 self._leave(step, agent, calendar)
+            if released:
+                _give_back(calendar, held)
+                return
 
     def _priority(self, agent: str) -> Any:
         """As of planned work: rank, who asked first, and a name; SimPy compares whatever it is given."""
@@ -149,6 +173,8 @@ class Line:
         calendar.jobs.pop(step.id, None)
         del self.in_hand[agent]
         step.process = None
+        if step.dropped:
+            return
         if step.left:
             self._join(step)
         else:

@@ -12,18 +12,18 @@ from typing import Any
 
 from simpy.events import Event
 
-from taskweave.backbones.structured import Answered
 from taskweave.engine.promises import Promise
 from taskweave.org.calendar import Week
 from taskweave.org.entities import Entity
 from taskweave.pool.tables import Row
 from taskweave.records import Json, Level
-from taskweave.simulation import answers, fpda
+from taskweave.simulation import fpda
 from taskweave.simulation.about import About
 from taskweave.simulation.bundles import mark_of
 from taskweave.simulation.capacity import Slot
 from taskweave.simulation.delegated import Delegated
 from taskweave.simulation.demands import Demand, Demands
+from taskweave.simulation.first_state import first_state, first_words
 from taskweave.simulation.fpda import Scene, plan_text, summary_text
 from taskweave.simulation.free_hours import FreeHours
 from taskweave.simulation.incidents import Incidents, InForce
@@ -31,7 +31,7 @@ from taskweave.simulation.open_work import OpenTask
 from taskweave.simulation.recurring import Recurring
 from taskweave.simulation.stage import Stage
 from taskweave.simulation.tasks import Tasks
-from taskweave.simulation.units import ROOT, Unit, ordinal, period_path
+from taskweave.simulation.units import Unit, ordinal, period_path
 
 
 class Planning:
@@ -47,31 +47,65 @@ class Planning:
         self._week_bundles: dict[str, Promise] = {}
         self.delegated = Delegated(stage, tasks)
         self._about = About(stage.setting.entities, stage.setting.seed)
+        self._retired: dict[str, Unit] = {}  # of periods that go on, by id
         self._root = self._open_root()
 
     # ------------------------------------------------------------ opening
     def _open_root(self) -> Unit:
-        """S_0: the goals and the first readings, without a call."""
-        stage, setting = self._stage, self._stage.setting
-        goals = "; ".join(goal.text for goal in setting.org.goals.values())
-        readings = "; ".join(f"{kpi} {spec.start:g} {spec.unit}".strip() for kpi, spec in setting.org.environment.items())
-        plan = answers.Formulation.by_code(
-            plan=f"Goals of {setting.org.name}: {goals}" if goals else setting.org.description, focus=(), risks=()
-        )
-        given = stage.engine.given(Answered(value=plan, quality="ok", reason="", calls=(), origin=setting.origin))
-        root = Unit(id=ROOT, level="year", period="", owner="", parent=None, plan=given, plans={}, has_children=True)
-        if readings:
-            summary = answers.RollUp.by_code(summary=f"First readings: {readings}.")
-            root.diagnosis = stage.engine.given(Answered(value=summary, quality="ok", reason="", calls=(), origin=setting.origin))
-        written = {"plan": plan.plan, "diagnosis": f"First readings: {readings}." if readings else None, "owner": setting.org.root.title}
-        stage.ledger.rows(("states", self._state_row(root) | written | {"quality": "ok", "origin": None}))
+        """S_0, without a call."""
+        root = first_state(self._stage)
+        self._book_root(root)
         return root
 
-    def open_level(self, level: Level, week: Week) -> None:
-        """Open the units of this level for the period that begins with `week`; heads before those below them."""
+    def _book_root(self, root: Unit) -> None:
+        self._stage.ledger.rows(
+            ("states", self._state_row(root) | first_words(self._stage.setting.org) | {"quality": "ok", "origin": None})
+        )
+
+    def open_level(self, level: Level, week: Week, *, amended: bool = False) -> None:
+        """Open the units of this level for the period that begins with `week`; heads before those below them.
+
+        `amended`: the period has begun earlier, under another organization, and those are opened that it lacks.
+        """
         delegation = self._stage.setting.delegation
         for owner in sorted(delegation.planners(level), key=lambda agent: len(delegation.ancestors(agent))):
-            self._open_unit(level, owner, week)
+            if not amended or not self._goes_on(level, owner, week):
+                self._open_unit(level, owner, week)
+
+    def _goes_on(self, level: Level, owner: str, week: Week) -> bool:
+        """Whether the owner has a unit of the period, or had one that it takes up again; whoever leads the owner now plans above it."""
+        unit = self.open.get((level, owner)) or self._retired.pop(f"{period_path(level, week)}@{owner}", None)
+        if unit is None:
+            return False
+        self.open[unit.key], unit.told = unit, None
+        above = self._stage.setting.delegation.parent(level, owner)
+        parent = self.open[above] if above is not None else self._root
+        if unit.parent is not parent:
+            unit.parent, unit.plans = parent, {**parent.plans, level: unit.plan}
+        return True
+
+    def amend(self, week: Week, before: Week | None) -> None:
+        """The organization is another one from this week on: the goals are stated anew, and units end whose owners own them no more.
+
+        Of periods that ended before this week nothing is left to end.
+        """
+        self._free.amend()
+        stated = first_state(self._stage)
+        self._root.plan, self._root.diagnosis = stated.plan, stated.diagnosis
+        self._book_root(self._root)
+        delegation = self._stage.setting.delegation
+        for (level, owner), unit in list(self.open.items()):
+            over = before is None or ordinal(level, before) != ordinal(level, week)
+            if not over:
+                self.delegated.release(unit)
+            if level not in delegation.levels(owner):
+                del self.open[level, owner]
+                if not over:
+                    self._end(unit)
+                    self._retired[unit.id] = unit
+        for requests in self._requests.values():
+            for owner in [name for name in requests if not delegation.levels(name)]:
+                del requests[owner]
 
     def _open_unit(self, level: Level, owner: str, week: Week) -> None:
         stage, delegation = self._stage, self._stage.setting.delegation
@@ -127,12 +161,14 @@ class Planning:
     def retire(self, owner: str) -> None:
         """The owner has left: its units end as they stand, and what is planned under them goes on under those above."""
         for level, name in [key for key in self.open if key[1] == owner]:
-            unit = self.open.pop((level, name))
-            self._stage.ledger.event("close", actor=owner, subject=unit.id)
-            if unit.bundle is not None:
-                self.delegated.close(unit)
+            self._end(self.open.pop((level, name)))
         for requests in self._requests.values():
             requests.pop(owner, None)
+
+    def _end(self, unit: Unit) -> None:
+        self._stage.ledger.event("close", actor=unit.owner, subject=unit.id)
+        if unit.bundle is not None:
+            self.delegated.close(unit)
 
     def _formulate(self, unit: Unit, carried: Sequence[str]) -> None:
         stage, before = self._stage, self._before.get(unit.key)

@@ -73,6 +73,26 @@ class Recurring:
             elif week.index in openings(work, setting.calendar):
                 self._begin(name, work, week, 1)
 
+    def amend(self) -> None:
+        """The organization is another one: its roles' agents serve the lines, and cases that it has no work or nobody for are abandoned.
+
+        A case that goes on does so by the steps with which it began.
+        """
+        stage = self._stage
+        here = {agent.id: agent.role for agent in stage.setting.population.agents if stage.calendars[agent.id].quota}
+        for (role, _), line in self._lines.items():
+            line.keep([agent for agent, title in here.items() if title == role and stage.calendars[agent].gone is None])
+        for case in list(self._cases.values()):
+            work = case.work
+            roles = {work.role, *([work.escalate.to] if work.escalate else [])}
+            if case.name in stage.setting.org.work and roles <= set(here.values()):
+                continue
+            assert case.step is not None
+            self._line(work.escalate.to if case.aside and work.escalate else work.role, work).drop(case.step)
+            del self._cases[case.id]
+            stage.ledger.event("abandon", subject=case.id, object=case.name, case=case.id)
+        self._call_agents()
+
     def _arrive(self, name: str, work: RecurringWork, week: Week) -> Generator[Event, Any, None]:
         """Poisson in working time: the gaps are exponential, so that every week may begin anew."""
         stage = self._stage
@@ -214,7 +234,8 @@ class Recurring:
     def readings(self) -> tuple[Reading, ...]:
         """How many cases of each kind are open, as planners read it."""
         found = Counter(case.name for case in self._cases.values())
-        return tuple(Reading(kpi=f"{name} open", value=found[name], unit="cases", target=None, goal=None) for name in self._counts)
+        works = [name for name in self._counts if name in self._stage.setting.org.work]
+        return tuple(Reading(kpi=f"{name} open", value=found[name], unit="cases", target=None, goal=None) for name in works)
 
     def facts(self) -> dict[str, Mapping[str, Sequence[int]]]:
         """cases: of each work how many have arrived and how many are completed.  Nothing where there is no such work."""

@@ -61,6 +61,7 @@ class Setting:
     assign: Literal["match", "model"]
     seed: int
     draw: int
+    file: str = "org.yaml"  # of the organization, in the run's folder
     style: Style | None = None  # None: each step is one question, with its own prompt
     routes: Routes | None = None
     without: frozenset[Part] = frozenset()

@@ -108,6 +108,10 @@ class Tasks:
         """The owner's unfinished tasks, oldest first."""
         return list(self._by_owner.get(owner, {}).values())
 
+    def open_tasks(self) -> list[OpenTask]:
+        """All unfinished tasks, oldest first."""
+        return list(self._by_id.values())
+
     def is_open(self, task_id: str) -> bool:
         """Whether the task is neither done nor dropped."""
         return task_id in self._by_id
@@ -243,8 +247,8 @@ class Tasks:
         return self._stage.calendars[agent].next_minute(self._stage.now) <= self._stage.now + day
 
     def _here(self, agent: str) -> bool:
-        """Whether the agent has not left for good."""
-        return self._stage.calendars[agent].gone is None
+        """Whether the agent has not left for good, and has time for tasks."""
+        return self._stage.calendars[agent].gone is None and self._stage.calendars[agent].quota > 0
 
     def _has_room(self, agent: str, minutes: int) -> bool:
         stage, calendar = self._stage, self._stage.calendars[agent]
@@ -309,7 +313,7 @@ class Tasks:
             back = stage.calendars[agent].next_minute(stage.now)
             if back >= week_end and any(other != agent and self._present(other) for other in subtask.step.scores):
                 self._hand_over(subtask)
-        elif not self._here(agent) and subtask.left and any(self._here(other) for other in subtask.step.scores):
+        elif subtask.left and (cause == "moved" or (not self._here(agent) and any(map(self._here, subtask.step.scores)))):
             self._hand_over(subtask)
 
     def _hand_over(self, subtask: OpenSubtask) -> None:
@@ -459,11 +463,11 @@ class Tasks:
         self._stage.ledger.event("absent", actor=agent, subject=agent)
         calendar.interrupt(sorted(calendar.jobs), "absent")
 
-    def inherit(self, owner: str, successor: str) -> None:
-        """What was planned by an owner who leaves is another's from now on."""
+    def inherit(self, owner: str, successor: str, *, all: bool = True) -> None:
+        """What was planned by an owner who leaves is another's from now on: `all` of it, or what is not done yet."""
         for task in self.of(owner):
             task.owner = successor
-            self._changed.update({subtask.id: subtask for subtask in task.subtasks})
+            self._changed.update({one.id: one for one in task.subtasks if all or one.status not in ("done", "dropped")})
         self._by_owner.setdefault(successor, {}).update(self._by_owner.pop(owner, {}))
         self._finished.setdefault(successor, []).extend(self._finished.pop(owner, []))
 

@@ -15,6 +15,7 @@ from taskweave.pool.tables import Row
 from taskweave.records import Json, canonical
 from taskweave.simulation.reaching import Reaching, Told
 from taskweave.tools import landing
+from taskweave.tools.hand import Person
 from taskweave.tools.mcp_servers import McpServers
 from taskweave.tools.outside.leaving import Leaving, leaving
 from taskweave.tools.outside.servers import Servers
@@ -36,6 +37,7 @@ class Tooling:
         self.world, self.mcp, self._tools = world, mcp, tools
         self._reaching = Reaching(servers or Servers())
         self._leaving: list[Leaving] = []
+        self._coming: dict[int, list[Person]] = {}  # week -> who joins then
 
     @classmethod
     def begin(
@@ -55,6 +57,11 @@ class Tooling:
         self.mcp.close()
         self.world.close()
 
+    def amended(self, org: Organization, population: Population, week: int) -> Tooling:
+        """The tools of the same world as another organization gives them from a week on; whoever joins is known from then on."""
+        self._coming[week] = landing.people_of(population)
+        return Tooling(self.world, by_role(org, self.mcp.kept), self.mcp)
+
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
         return tuple(tool for tool in self._tools[role] if not failing.intersection((tool.name, *kits_of(tool))))
@@ -63,6 +70,7 @@ class Tooling:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
         landings = landing.land(self.world, week, rows)
         self._leaving = leaving(self.world, landings, self._reaching.servers)
+        self.world.meet(self._coming.get(week + 1, ()))
         return [
             (one.effect.key, one.effect.actor, conflict if one.landed else f"nothing came of it: {conflict}")
             for one in landings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,12 @@ from taskweave.engine.journal import Journal
 from taskweave.engine.stats import EngineStats, Pace
 from taskweave.engine.witness import Witness
 from taskweave.errors import IncidentInvalid
-from taskweave.org.calendar import Week, WorkCalendar
-from taskweave.org.delegation import Delegation
+from taskweave.org.calendar import Week
 from taskweave.pool.pool import Pool
-from taskweave.records import LEVELS, Backbone, Json, StyleName
+from taskweave.records import LEVELS, Backbone, Json
 from taskweave.simulation.acting import Acting, person_row
 from taskweave.simulation.agent_calendar import AgentCalendar
+from taskweave.simulation.amending import Amending
 from taskweave.simulation.changes import Changes
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
@@ -39,17 +39,13 @@ from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
 from taskweave.simulation.recurring import Recurring
-from taskweave.simulation.setting import Setting, Style
+from taskweave.simulation.segments import settings
+from taskweave.simulation.setting import Setting
 from taskweave.simulation.stage import Stage
-from taskweave.simulation.tally import Tally
 from taskweave.simulation.tasks import Tasks
-from taskweave.simulation.tooling import Tooling
 from taskweave.simulation.units import ordinal
-from taskweave.tools.outside.servers import servers_of
 
 if TYPE_CHECKING:
-    from taskweave.org.organization import Organization
-    from taskweave.org.population import Population
     from taskweave.runs import RunFolder
 
 
@@ -110,6 +106,7 @@ class Year:
         self.recurring = Recurring(stage)
         self.planning = Planning(stage, self.tasks, self.incidents, self.recurring)
         self.acting = Acting(stage, self.tasks, self.planning, self.incidents, self._changes)
+        self.amending = Amending(stage, self.tasks, self.planning, self.recurring, self.acting)
         stage.env.process(self._run())
 
     def _book_organization(self) -> None:
@@ -158,19 +155,29 @@ class Year:
             stage.week, stage.day = week, day
             opening = day == week.first_day
             if opening:
-                stage.segment = self._setting_of(week)
-                stage.setting = self._changes.applied(stage.segment)
+                amended = self._begin_segment(self._setting_of(week), week, before)
                 self._read_environment(week)
             self._tick(day, opening=opening)
             if opening:
                 self.recurring.open_week(week)
                 for place, level in enumerate(LEVELS):
                     yield stage.clock.at(OPEN_YEAR + place)
-                    if before is None or ordinal(level, before) != ordinal(level, week):
-                        self.planning.open_level(level, week)
+                    begins = before is None or ordinal(level, before) != ordinal(level, week)
+                    if begins or amended:
+                        self.planning.open_level(level, week, amended=not begins)
             yield stage.env.timeout(self._calendar.day_minutes)
             if day + 1 < week.first_day + week.day_count:
                 yield stage.clock.at(TICK)
+
+    def _begin_segment(self, segment: Setting, week: Week, before: Week | None) -> bool:
+        """What is launched from now on sees this segment; whether its organization is another one than until now."""
+        stage, was = self.stage, self.stage.segment
+        stage.segment = segment
+        if segment.org is was.org:
+            stage.setting = self._changes.applied(segment)
+            return False
+        self.amending.amend(was.org, week, before)
+        return True
 
     def _setting_of(self, week: Week) -> Setting:
         """That of the segment that holds in the week; one may begin in a week without a working day."""
@@ -305,9 +312,8 @@ async def simulate(
     done outside: it is offered what happened there.  Raises Divergence where re-execution
     gives another week than the journal holds, and whatever bug a work had; everything else that stops a run is in the Outcome.
     """
-    config, org, population = folder.config, folder.organization(), folder.population()
-    calendar, prices = WorkCalendar(org.calendar), folder.prices()
-    setting, *later = _settings(folder, org, population, calendar)
+    config, prices, (setting, *later) = folder.config, folder.prices(), settings(folder)
+    org, population, calendar = setting.org, setting.population, setting.calendar
     repeated = [] if backbone is None else [one for one in members_of(backbone).values() if isinstance(one, Replay)]
     for one in repeated:
         offer_outside(one.journal, folder.journal_path)
@@ -370,49 +376,6 @@ async def simulate(
             bound=engine.bound,
             pace=engine.pace,
         )
-
-
-def _settings(folder: RunFolder, org: Organization, population: Population, calendar: WorkCalendar) -> list[Setting]:
-    """What works see in each segment of the run, in order."""
-    config = folder.config
-    common = Setting(
-        org=org,
-        population=population,
-        delegation=Delegation(org, population),
-        calendar=calendar,
-        prompts=folder.prompts(),
-        backbone=config.segments[0].backbone,
-        origin=config.segments[0].origin,
-        assign=config.assign,
-        seed=config.seed,
-        draw=0,
-        routes=folder.routes(),
-        tally=Tally(config.max_fallback),
-        style=_style(config.style),
-        without=frozenset(config.without),
-        tooling=Tooling.begin(org, population, folder.path / "artifacts", folder.mcp_servers(), servers_of(org, **config.servers)),
-        entities=folder.entities(),
-    )
-    return [
-        replace(
-            common,
-            prompts=folder.prompts(segment),
-            backbone=segment.backbone,
-            origin=segment.origin,
-            draw=segment.draw,
-            _cache={},
-        )
-        for segment in config.segments
-    ]
-
-
-def _style(name: StyleName) -> Style | None:
-    """The style of that name, None for the full one; the one for weak models is loaded only where it is used."""
-    if name == "full":
-        return None
-    from taskweave.simulation.compact import Compact
-
-    return Compact()
 
 
 def progress_of(year: Year, stats: EngineStats, prices: PriceList | None) -> Progress:

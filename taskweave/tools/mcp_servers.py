@@ -75,6 +75,12 @@ def refuse_unset(org: Organization) -> None:
         raise BadInput(f"the server {server!r} needs the environment variable {missing[0]}, which is not set: export {missing[0]}=...")
 
 
+def refuse_unkept(org: Organization, found: Mapping[str, Json]) -> None:
+    """Raises BadInput where an organization uses a server that the run, which it is to go on with, was not begun with."""
+    if missing := [name for name in _used(org) if name not in found]:
+        raise BadInput(f"the run was begun without the MCP server {missing[0]!r}, so its tools are not known; no role may name it")
+
+
 def _used(org: Organization) -> dict[str, McpServer]:
     """The servers that a role names, where tools are on."""
     named = {tool.strip().partition(".")[0] for role in org.roles.values() for tool in role.tools} if org.tools else set()
@@ -207,6 +213,7 @@ class McpServers:
     """The servers of one run: each is started when it is first called, and one call of it is made at a time."""
 
     def __init__(self, org: Organization, found: Mapping[str, Json]) -> None:
+        self.kept = found
         self._specs = {name: one for name, one in org.servers.items() if name in found}
         self._folders = {name: Path(found[name]["folder"]) for name in self._specs}
         self._locks = {name: threading.Lock() for name in self._specs}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from taskweave import driving
 from taskweave.api import Run
@@ -135,3 +136,62 @@ def test_an_interrupt_before_the_fork_is_made_names_no_run_to_resume(finished: P
     assert done.exit_code == 130
     assert "interrupted" in done.stderr
     assert "resume" not in done.stderr
+
+
+def test_another_organization_is_named_wherever_the_fork_is_shown(finished: Path) -> None:
+    told = yaml.safe_load((finished / "org.yaml").read_text(encoding="utf-8").replace("start: 2", "start: !!str 2"))
+    told["goals"] = {**told.get("goals", {}), "calm": {"text": "No release after Thursday"}}
+    Path("new.yaml").write_text(yaml.safe_dump(told, sort_keys=False), encoding="utf-8")
+    done = type_in("fork", finished, "--at", "week:2", "--org", "new.yaml", "--out", "runs/new")
+    assert done.exit_code == 0, done.output
+    assert "from week 2 on (another organization)" in type_in("status", "new").stdout
+    assert "organization of new: org-week2.yaml from week 2 on" in " ".join(type_in("diff", finished, "new").stdout.split())
+    held = json.loads(type_in("show", "new", "--json").stdout)["organizations"]
+    assert [(one["from"], one["file"]) for one in held] == [(1, "org.yaml"), (2, "org-week2.yaml")]
+    assert "calm" not in type_in("show", "new", "--resolved").stdout
+    assert "calm" in type_in("show", "new", "--resolved", "--at", "week:2").stdout
+    assert "is no run" in refused("show", "company_a", "--at", "week:2")
+    assert "soon" in refused("show", "new", "--at", "soon")
+
+
+def test_a_file_that_cannot_amend_the_run_is_refused_and_nothing_is_made(finished: Path) -> None:
+    Path("other.yaml").write_text("name: Another\nroles: {Boss: {}}\n", encoding="utf-8")
+    assert "name: is 'Another'" in refused("fork", finished, "--at", "week:2", "--org", "other.yaml", "--out", "runs/other")
+    assert "nowhere.yaml" in refused("fork", finished, "--at", "week:2", "--org", "nowhere.yaml", "--out", "runs/other")
+    assert not Path("runs/other").exists()
+
+
+def test_each_of_some_incidents_makes_a_fork_drawn_by_the_seed_and_what_came_of_them_is_told_by_category(finished: Path) -> None:
+    words = ("fork", finished, "--at", "week:2", "--incidents", "library:policy", "--incidents", "library:economic", "--each", "2")
+    assert type_in(*words, "--out", "runs/what").exit_code == 0
+    made = sorted(Path("runs").iterdir())
+    assert len(made) == 4
+    added = {}
+    for path in made:
+        parent = RunFolder.open(path).config.parent
+        assert parent is not None
+        (added[path.name],) = parent.added
+    assert all(name == f"what-{incident}" for name, incident in added.items())
+    assert type_in(*words, "--out", "runs/again").exit_code == 0
+    assert sorted(path.name.removeprefix("again-") for path in Path("runs").glob("again-*")) == sorted(added.values())
+    assert type_in("fork", finished, "--at", "week:2", "--redraw", "2", "--out", "runs/chance").exit_code == 0
+    done = type_in("diff", finished, *made, "runs/chance-1", "runs/chance-2", "--by", "category")
+    assert done.exit_code == 0
+    assert "4 incidents against" in done.stdout
+    assert "policy, 2 incidents, units that hear of it" in done.stdout
+    told = json.loads(type_in("diff", finished, *made, "runs/chance-1", "runs/chance-2", "--by", "category", "--json").stdout)
+    assert [one["category"] for one in told["reactions"]] == ["policy", "policy", "economic", "economic"]
+    assert "has an incident that it has not" in refused("diff", finished, "runs/chance-1", "runs/chance-2", "--by", "category")
+
+
+def test_each_without_incidents_and_beside_redraws_is_refused(finished: Path) -> None:
+    assert "Add --incidents library:policy" in refused("fork", finished, "--at", "week:2", "--each", "2")
+    words = ("fork", finished, "--at", "week:2", "--incidents", "library:policy", "--each", "2", "--redraw", "2")
+    assert "Make the controls with a command of their own" in refused(*words)
+    assert not Path("runs").exists()
+
+
+def test_two_incidents_of_one_title_make_two_forks(finished: Path) -> None:
+    Path("two.yaml").write_text(f"[{AUDIT}, {AUDIT}]", encoding="utf-8")
+    assert type_in("fork", finished, "--at", "week:3", "--incidents", "two.yaml", "--each", "5").exit_code == 0
+    assert sorted(path.name for path in Path("runs").iterdir()) == [f"{finished.name}-week3-audit", f"{finished.name}-week3-audit-2"]

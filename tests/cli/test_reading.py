@@ -169,3 +169,30 @@ def test_every_step_of_company_a_has_a_prompt_to_show(step: str) -> None:
     assert "--- user" in type_in("prompt", "with_tools.yaml", "--step", step).stdout
     if step == "execute_tool":
         assert "does not take this step" in refused("prompt", "company_a", "--step", step)
+
+
+def test_a_trace_tells_a_case_of_recurring_work_or_all_of_one_against_the_file() -> None:
+    assert type_in("run", "startup", "--until", "week:3", "--out", "startup").exit_code == 0
+    assert "First come, first served" in type_in("trace", "startup", "tickets").stdout
+    shown = type_in("trace", "startup", "work/tickets/W02/1").stdout
+    assert "A case of tickets" in shown
+    assert "worked" in shown
+    assert json.loads(type_in("trace", "startup", "work/releases/W01/1", "--json").stdout)["role"] == "Mobile Engineer"
+    assert "There is no case 'tickets/W02/999' in the weeks that are closed. Cases there: work/tickets/W02/1" in refused(
+        "trace", "startup", "tickets/W02/999"
+    )
+
+
+def test_a_trace_of_an_incident_says_what_it_asks_for_and_where_the_work_of_who_left_went() -> None:
+    effects = "[{departure: {role: Backend Engineer, count: 1}}, {capacity: {factor: 0.9}}]"
+    Path("gone.yaml").write_text(f"{{title: One goes, at: 2026-01-08, severity: low, effects: {effects}}}", encoding="utf-8")
+    assert type_in("run", "tiny", "--until", "week:2", "--incidents", "gone.yaml", "--out", "gone").exit_code == 0
+    shown = " ".join(type_in("trace", "gone", "one-goes").stdout.split())
+    assert "asks for 1 of Backend Engineer leave; 10 % fewer hours to plan with for whom it affects" in shown
+    assert "nothing was assigned to it afterwards" in shown
+    (left,) = json.loads(type_in("trace", "gone", "one-goes", "--json").stdout)["departures"]
+    assert left["open"]
+    for fate in left["open"]:
+        assert f"{fate['subtask']}: {fate['kind']}" in shown
+    (event,) = (event for event in Run.open("gone").events() if event["kind"] == "departure")
+    assert left["agent"] == event["actor"]
