@@ -20,6 +20,7 @@ from taskweave.runs import Injection, RunConfig, RunFolder, Segment, default_pat
 from taskweave.runs.budgets import costs, prices_in, refuse_unpriced
 from taskweave.runs.folder import refuse_place
 from taskweave.simulation.incidents.rate import given
+from taskweave.tools.mcp_servers import fetched, refuse_unset
 from taskweave.tools.outside.servers import refuse_unready, servers_of
 from taskweave.tools.shelf import by_role
 
@@ -57,6 +58,7 @@ def begin(
     agree: Callable[[Backbone, StyleName | None], None] | None = None,
     rate: str | None = None,
     servers: Mapping[str, str] = {},
+    reach: bool = True,
 ) -> tuple[RunFolder, Backbone]:
     """Check everything that was given, then make the run's folder.
 
@@ -65,7 +67,8 @@ def begin(
     `without` names parts of the paper's loop that the run leaves out (`runs.config.PARTS`).
     `rate` ("1/month") draws over the year from incidents that name no time; `servers` ("smtp", "mastodon") are reached, or "off".
     `extra` are incidents that come from no file; `style` None is chosen by what is known of the backbone; `look` asks an endpoint of
-    which nothing is known whether it can do what the run needs, and `say` hears of both, a line each.
+    which nothing is known whether it can do what the run needs; `reach` asks the organization's MCP servers for their tools, which are
+    left out otherwise.  `say` hears of all three, a line each.
     """
     checked(
         seed=seed,
@@ -86,6 +89,8 @@ def begin(
     resolved = org.resolved
     by_role(resolved)  # names every tool that is none
     refuse_unready(servers_of(resolved, **servers))
+    if reach and not replays(backbone):
+        refuse_unset(resolved)
     calendar = WorkCalendar(resolved.calendar)
     calendar.boundary(until)
     routing_text, routes = routes_in(routing, resolved, say)
@@ -104,6 +109,8 @@ def begin(
     chosen, before = asked_in(style, backbone, answering, base_url, prompts, look=look, say=say, budget=budget)
     laid = prompt_folders(prompts, chosen)
     PromptBook.load(*laid).try_out(laid[0])
+    mcp = _mcp_servers(org, backbone, say) if reach else {}
+    by_role(resolved, mcp)
     config = RunConfig(
         organization=resolved.name,
         seed=seed,
@@ -136,5 +143,13 @@ def begin(
         routing_text=routing_text,
         before=before,
         prices=own_prices,
+        mcp=mcp,
     )
     return folder, answering
+
+
+def _mcp_servers(org: Organization, backbone: str | Backbone, say: Callable[[str], None]) -> dict[str, Json]:
+    """What the organization's servers say of their tools; of a run that is replayed, what they said then."""
+    if isinstance(backbone, str) and replays(backbone):
+        return RunFolder.open(backbone.partition(":")[2].strip()).mcp_servers()
+    return fetched(org.resolved, org.folder, say)

@@ -42,6 +42,7 @@ from taskweave.runs.resuming import cause_now, stays_stopped
 from taskweave.simulation.year import Outcome, Progress
 from taskweave.simulation.year import simulate as year
 from taskweave.telemetry import Telemetry
+from taskweave.tools.mcp_servers import refuse_unset
 from taskweave.tools.outside.servers import refuse_unready, servers_of
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def resume(
     checked(**changes)
     if until is not None:
         _not_behind(folder, until)
+    _refuse_unset(folder, until)
     answering = answering_of(folder, backbone, base_url)
     own_prices = price_file(prices)
     usd = budget_usd if budget_usd is not None else folder.config.budget_usd
@@ -253,3 +255,10 @@ def _not_behind(folder: RunFolder, until: str) -> None:
     reached = status(folder).week
     if week < reached:
         raise BadInput(f"--until {until}: that is week {week}, and {folder.path} has closed week {reached}. Name a later horizon, or none.")
+
+
+def _refuse_unset(folder: RunFolder, until: str | None) -> None:
+    """BadInput where weeks are to come in which a server may be called that lacks a variable of its environment."""
+    org = folder.organization()
+    if folder.mcp_servers() and status(folder).week < WorkCalendar(org.calendar).boundary(until or folder.config.until):
+        refuse_unset(org)

@@ -142,6 +142,7 @@ def estimate(
         folder, writing = driving.begin(
             org, out=Path(place) / "rehearsal", backbone=Stretched(known), seed=seed, until=stages[0], base_url=None, prompts=prompts,
             assign=assign, incidents=incidents, rate=rate, limit=16, patience=600.0, tags={}, style=asking, without=parts, look=False,
+            reach=False,
         )  # fmt: skip
         outcome = driving.drive(folder, writing)
         for stage in stages:

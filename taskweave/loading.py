@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 
 class Organization:
-    """An organization and the file it came from.  Attributes (`name`, `roles`, `goals`, ...) are those of the resolved one."""
+    """An organization and the file it came from.  Attributes (`name`, `roles`, `goals`, ...) are those of the resolved one.
+
+    `folder` is where the file lies: there the servers that it names are started.
+    """
 
     def __init__(self, text: str | bytes, file: str = "organization") -> None:
         """From a file's content; raises OrganizationInvalid with every problem in it."""
-        self.text = text
+        self.text, self.folder = text, Path.cwd()
         self.resolved: Resolved = parse(text, file)
 
     @classmethod
@@ -34,11 +37,11 @@ class Organization:
         file = find_organization(path)
         loaded = cls.__new__(cls)
         loaded.resolved = load(file, warn=warn)
-        loaded.text = file.read_bytes()
+        loaded.text, loaded.folder = file.read_bytes(), file.absolute().parent
         return loaded
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("resolved", "text"):  # not set yet, while it is being unpickled
+        if name in ("resolved", "text", "folder"):  # not set yet, while it is being unpickled
             raise AttributeError(name)
         return getattr(self.resolved, name)
 

@@ -196,6 +196,9 @@ class ReadRun:
     def tool_calls(self) -> Table:
         return self.table("tool_calls")
 
+    def entities(self) -> Table:
+        return self.table("entities")
+
     def incidents(self) -> Table:
         return self.table("incidents")
 
@@ -210,9 +213,6 @@ class ReadRun:
 
     def goals(self) -> Table:
         return self.table("goals")
-
-    def entities(self) -> Table:
-        return self.table("entities")
 
     def calls(self) -> Table:
         return self.table("calls")

@@ -95,6 +95,7 @@ def _rehearse(
         tags={},
         style=style,
         extra=[{**incident, "tick": second} for incident in incidents],
+        reach=False,
     )
     drive(folder, answering)
     return folder

@@ -21,7 +21,7 @@ WORDS = {"errors", "records", "shipped"}
 FOUNDATIONS = {"org", "engine", "pool"}
 PORTS = {"prompts", "runs", "backbones", "tools", "telemetry"}
 LOOP = {"simulation"}
-READERS = {"evaluation", "exports", "report", "conversations", "orgagent"}
+READERS = {"evaluation", "exports", "report", "conversations", "orgagent", "serving"}
 DOOR = {
     *("__main__", "cli", "api", "answering", "beginning", "branching", "driving", "estimating", "given", "injecting", "interrupts"),
     *("loading", "looking", "reading", "rehearsal", ""),
@@ -46,6 +46,7 @@ ONLY_IN = {
     "pandas": ("reading.py",),
     "typer": ("cli/",),
     "opentelemetry": ("telemetry/spans.py", "telemetry/exporting.py"),
+    "mcp": ("serving/stdio.py",),
 }
 WALL_CLOCK_IN = (
     "engine/gateway.py",

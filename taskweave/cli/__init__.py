@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import sys
 
-from taskweave.cli import comparing, estimating, forking, happening, organizing, output, probing, reading, running, tooling, watching
+from taskweave.cli import (
+    comparing,
+    estimating,
+    forking,
+    happening,
+    organizing,
+    output,
+    probing,
+    reading,
+    running,
+    serving,
+    tooling,
+    watching,
+)
 from taskweave.cli.app import app
 from taskweave.cli.output import tolerant_streams
 
 __all__ = ["app", "main"]
 
 # The order of the help: what one does first stands first.
-for _room in (running, estimating, probing, watching, forking, comparing, reading, organizing, happening, tooling):
+for _room in (running, estimating, probing, watching, forking, comparing, reading, organizing, happening, tooling, serving):
     _room.register(app)
 
 

@@ -45,5 +45,8 @@ def tell(folder: RunFolder) -> None:
     """Say what leaves the machine, before anything does; nothing where nothing leaves."""
     from taskweave.tools.outside.servers import servers_of
 
-    if lines := servers_of(folder.organization(), **folder.config.servers).told():
+    org = folder.organization()
+    if lines := servers_of(org, **folder.config.servers).told():
         output.note(f"Leaves this machine: {'; '.join(lines)}.")
+    for name in folder.mcp_servers():
+        output.note(f"Agents may call the MCP server {name}: {' '.join(org.servers[name].command)}")

@@ -20,6 +20,7 @@ from taskweave.pool.pool import Pool
 from taskweave.records import LEVELS, Level
 from taskweave.runs import RunFolder
 from taskweave.runs.forking import Amended
+from taskweave.tools.mcp_servers import refuse_unkept
 from taskweave.tools.shelf import by_role
 
 SHOWN = 8  # names of those who come or go
@@ -45,7 +46,8 @@ def amendment(parent: RunFolder, text: str | bytes, file: str, week: int, say: C
     after = parse(text, file, warn=warnings, called=parent.config.organization, like=tenures[0].organization)
     for warning in warnings:
         say(warning)
-    by_role(after)  # names every tool that is none
+    refuse_unkept(after, parent.mcp_servers())
+    by_role(after, parent.mcp_servers())  # names every tool that is none
     calendar = WorkCalendar(after.calendar)
     if said := refused(now.organization, after, _begins(calendar, week), week):
         raise BadInput("\n".join(f"{file}: {what}." for what in said))

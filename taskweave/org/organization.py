@@ -208,6 +208,18 @@ class FeedServer(Value):
     mastodon: str
 
 
+class McpServer(Value):
+    """An MCP server: the `command` that starts it, names of the environment variables it is given, and which of its tools may be used.
+
+    No `tools`: all of them.  A call takes at most `seconds`.
+    """
+
+    command: tuple[str, ...]
+    env: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    seconds: float = 30.0
+
+
 class Organization(Value):
     """𝔹: roles, reporting lines, goals and environment, resolved.
 
@@ -229,6 +241,7 @@ class Organization(Value):
     activities: tuple[str, ...]
     environment: dict[str, Kpi]
     tools: bool = False
+    servers: dict[str, McpServer] = Field(default_factory=dict)
     work: dict[str, RecurringWork] = Field(default_factory=dict)
     entities: dict[str, EntityKind] = Field(default_factory=dict)
     mail: MailServer | None = None

@@ -12,6 +12,7 @@ from taskweave.errors import OrganizationInvalid
 from taskweave.org import entity_keys, form, kpis, recurring, servers
 from taskweave.org.form import Field, Kind, Reading
 from taskweave.org.inference import resolve
+from taskweave.org.mcp_servers import SERVERS
 from taskweave.org.organization import Organization
 from taskweave.org.validate import check
 from taskweave.org.yamlfile import Unreadable, compose, read_limited
@@ -144,6 +145,7 @@ FILE: Kind = form.record(
         "activities": Field(_NAMES, "the vocabulary of activities"),
         "environment": Field(form.mapping_of(form.clean_name, kpis.KPI, "a reading"), "readings that drift, and the work that moves them"),
         "tools": Field(form.SWITCH, "on: agents use the tools that their roles name; off by default"),
+        "servers": Field(SERVERS, "MCP servers whose tools roles may name under 'tools', by name"),
         "work": Field(recurring.WORK, "streams and cycles of recurring work, by name"),
         "entities": Field(entity_keys.ENTITIES, "whom and what it has to do with: customers, suppliers, products, systems"),
         "mail": Field(servers.MAIL, "the mail server that what is addressed outside goes to; by default it stays here"),

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from taskweave.org import entity_keys, kpis, recurring
+from taskweave.org import entity_keys, kpis, mcp_servers, recurring
 from taskweave.org.delegation import Delegation
 from taskweave.org.entity_keys import SINGULAR
 from taskweave.org.organization import CrossLink, Organization
@@ -109,6 +109,7 @@ class _Writer:
         values["cross_links"] = [f"{link.source} -> {link.target}" for link in self._org.cross_links]
         values["people"] = self._people()
         values["work"] = {name: recurring.written(one) for name, one in self._org.work.items()}
+        values["servers"] = mcp_servers.written(self._org) or None  # left out where there are none
         values["environment"] = {name: kpis.written(one) for name, one in self._org.environment.items()}
         values["entities"] = {kind: entity_keys.written(one) for kind, one in self._org.entities.items()}
         for role in values["roles"].values():

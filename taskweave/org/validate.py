@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-from taskweave.org import catalogue, entity_keys, kpis, recurring, structure
+from taskweave.org import catalogue, entity_keys, kpis, mcp_servers, recurring, structure
 from taskweave.org.calendar import WorkCalendar
 from taskweave.org.form import Reading, alike, nearest, said
 from taskweave.org.inference import calendar_spec, usual_part
@@ -41,6 +41,7 @@ def check(raw: Raw, reading: Reading) -> None:
     kpis.check(raw, reading)
     entity_keys.check(raw, reading)
     _recurring(raw, reading)
+    mcp_servers.check(raw, reading)
     _calendar(raw, reading)
 
 

@@ -226,12 +226,16 @@ class Pool:
         unknown = sorted(where.keys() - set(layout.columns))
         if unknown:
             raise BadInput(f"Table {table!r} has no column {unknown[0]!r}. Columns: {', '.join(layout.columns)}")
-        return self._stream(layout, where)
+        return self._stream(layout, where, _quoted(layout.primary_key))
 
-    def _stream(self, table: Layout, where: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
+    def written(self, table: str) -> Iterator[dict[str, Json]]:
+        """The rows of a table in the order in which they were first written."""
+        return self._stream(table_named(table), {}, "rowid")
+
+    def _stream(self, table: Layout, where: Mapping[str, Json], order: str) -> Iterator[dict[str, Json]]:
         conditions = [table.compared(name, value) for name, value in where.items()]
         asked = f" WHERE {' AND '.join(condition for condition, _ in conditions)}" if conditions else ""
-        query = f"SELECT {_quoted(table.columns)} FROM {table.name}{asked} ORDER BY {_quoted(table.primary_key)}"
+        query = f"SELECT {_quoted(table.columns)} FROM {table.name}{asked} ORDER BY {order}"
         try:
             for values in self._raw.execute(query, [value for _, given in conditions for value in given]):
                 yield table.read(values)

@@ -40,6 +40,7 @@ CONFIG = "config.json"
 # What may change without changing a request.
 RESUMABLE = frozenset({"until", "base_url", "limit", "patience", "max_fallback", "budget_usd", "budget_tokens", "budget_hours"})
 PRICES = "prices.yaml"
+MCP_SERVERS = "mcp_servers.json"
 ENTITIES = "entities.json"  # there where the organization has any
 _BUILDING = re.compile(r"\.taskweave-new-(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]+")
 
@@ -93,10 +94,12 @@ class RunFolder:
         routing_text: bytes | None = None,
         before: Callable[[Journal], None] | None = None,
         prices: bytes | None = None,
+        mcp: Mapping[str, Json] | None = None,
     ) -> RunFolder:
         """Make the folder of a new run; later `prompts_dirs` lay over earlier ones, `routing_text` goes where the config says.
 
-        `before` writes down what was asked before it; `prices` is the content of a person's own price file.
+        `before` writes down what was asked before it; `prices` is the content of a person's own price file;
+        `mcp` is what the MCP servers of the organization said of their tools.
 
         Raises as `appear` does.
         """
@@ -105,6 +108,8 @@ class RunFolder:
             _fill(building, config, organization_text, prompts_dirs, population_json, injections, routing_text, before)
             if prices is not None:
                 write(building / PRICES, prices)
+            if mcp:
+                write(building / MCP_SERVERS, json.dumps(mcp, indent=2, sort_keys=True, ensure_ascii=True) + "\n")
             if entities_json is not None:
                 write(building / ENTITIES, entities_json)
 
@@ -230,6 +235,20 @@ class RunFolder:
 
         file = self.path / PRICES
         return read_prices(file) if file.is_file() else None
+
+    def mcp_servers(self) -> dict[str, Json]:
+        """What the run keeps of the servers that its organization names, if it names any.  Raises BadInput for a damaged file."""
+        file = self.path / MCP_SERVERS
+        if not file.is_file():
+            return {}
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+            for one in found.values():
+                if not all(isinstance(one["folder"], str) and tool.keys() == {"name", "told", "takes"} for tool in one["tools"]):
+                    raise ValueError("a tool lacks something")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadInput(f"{file}: cannot be read ({error}). The tools of its servers are in it; restore it from a copy.") from error
+        return dict(found)
 
     def prompts(self, segment: Segment | None = None) -> PromptBook:
         """The prompts of a segment, of the first where none is named, as they were when it was made."""

@@ -15,7 +15,7 @@ from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.records import Json
 from taskweave.runs.config import VERSION, Parent, RunConfig, Segment
-from taskweave.runs.folder import CONFIG, ENTITIES, PRICES, RunFolder, appear, sync, write
+from taskweave.runs.folder import CONFIG, ENTITIES, MCP_SERVERS, PRICES, RunFolder, appear, sync, write
 from taskweave.runs.inbox import Inbox, name_of, numbered
 from taskweave.shipped import prompt_files
 
@@ -105,7 +105,7 @@ def _copy(run: RunFolder, folder: Path, config: RunConfig) -> None:
     kept = {one.org for one in run.config.segments}  # one that a fork brings along is not there yet
     names = {name for one in config.segments if one.org in kept for name in (one.org, one.population)}
     names |= {config.routing} if config.routing else set()
-    for name in sorted(names | {name for name in (PRICES, ENTITIES) if (run.path / name).is_file()}):
+    for name in sorted(names | {name for name in (PRICES, ENTITIES, MCP_SERVERS) if (run.path / name).is_file()}):
         write(folder / name, (run.path / name).read_bytes())
 
 

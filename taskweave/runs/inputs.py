@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from taskweave.engine.journal import Journal
 from taskweave.engine.reader import JournalReader
 from taskweave.records import Json, canonical
+from taskweave.runs import folder as folders
 
 if TYPE_CHECKING:
     from taskweave.org.schema import Organization
@@ -57,6 +58,8 @@ def _inputs(folder: RunFolder) -> Iterator[tuple[str, Json]]:
     yield from ((f"entities.json: {entity.id}", entity.row()) for entity in folder.entities())
     if (routes := folder.routes()) is not None:
         yield from ((f"{folder.config.routing}: route {number}", route.told()) for number, route in enumerate(routes.routes, 1))
+    for server, kept in folder.mcp_servers().items():
+        yield from ((f"{folders.MCP_SERVERS}: {server}.{tool['name']}", tool) for tool in kept["tools"])
     for prompts, one in {one.prompts: one for one in folder.config.segments}.items():
         yield from ((f"{prompts}/{prompt.id}.md", prompt.digest) for prompt in folder.prompts(one))
 

@@ -24,9 +24,8 @@ def settings(folder: RunFolder) -> list[Setting]:
     """One a segment, in order."""
     config = folder.config
     first, *later = folder.tenures()
-    tooling = Tooling.begin(
-        first.organization, first.population, folder.path / "artifacts", servers_of(first.organization, **config.servers)
-    )
+    reached = servers_of(first.organization, **config.servers)
+    tooling = Tooling.begin(first.organization, first.population, folder.path / "artifacts", folder.mcp_servers(), reached)
     common = Setting(
         org=first.organization,
         population=first.population,

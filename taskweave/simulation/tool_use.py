@@ -18,8 +18,10 @@ from taskweave.records import BY_CODE_SAID, Json, canonical
 from taskweave.simulation import answers
 from taskweave.simulation.setting import Setting
 from taskweave.simulation.tool_offer import Offer, offer
-from taskweave.simulation.tooling import checked, effect_of
+from taskweave.simulation.tooling import checked
 from taskweave.tools.at_hand import at_hand
+from taskweave.tools.landing import effect_of
+from taskweave.tools.mcp_servers import ServerTool
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import Called, Effect
 
@@ -93,13 +95,16 @@ async def use(
         name, arguments, changes = answered.value
         notes += [f"{PROMPT}: {change}" for change in changes]
         key = f"{result}:tool#{number}"
-        outcome = await ctx.look_up(
-            f"tool:{name}",
-            {"arguments": arguments, "actor": agent, "moment": moment, "after": [effect.key for effect in after]},
-            lambda after=after, moment=moment, name=name, arguments=arguments, key=key: _outcome(  # type: ignore[misc]  # defaults bind them
-                tooling.world.call(tools[name], arguments, actor=agent, moment=moment, key=key, after=after, as_of=today), agent, moment
-            ),
-        )
+        if isinstance(chosen := tools[name], ServerTool):
+            outcome = await tooling.mcp.use(ctx, chosen, arguments, actor=agent, moment=moment)
+        else:
+            outcome = await ctx.look_up(
+                f"tool:{name}",
+                {"arguments": arguments, "actor": agent, "moment": moment, "after": [effect.key for effect in after]},
+                lambda after=after, moment=moment, name=name, arguments=arguments, key=key: _outcome(  # type: ignore[misc]  # defaults bind them
+                    tooling.world.call(tools[name], arguments, actor=agent, moment=moment, key=key, after=after, as_of=today), agent, moment
+                ),
+            )
         rows.append({"id": key, "tool": name, "arguments": arguments, "outcome": outcome})
         had.append({"tool": name, "said": outcome["said"]})
         if outcome["writes"]:

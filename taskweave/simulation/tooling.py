@@ -14,12 +14,13 @@ from taskweave.errors import ToolRefused
 from taskweave.pool.tables import Row
 from taskweave.records import Json, canonical
 from taskweave.simulation.reaching import Reaching, Told
-from taskweave.tools.hand import Person
+from taskweave.tools import landing
+from taskweave.tools.mcp_servers import McpServers
 from taskweave.tools.outside.leaving import Leaving, leaving
 from taskweave.tools.outside.servers import Servers
 from taskweave.tools.shelf import by_role, fails_with, world_of
 from taskweave.tools.tool import Tool
-from taskweave.tools.world import Effect, World
+from taskweave.tools.world import World
 
 if TYPE_CHECKING:
     from datetime import date
@@ -32,22 +33,35 @@ if TYPE_CHECKING:
 class Tooling:
     """The tools of an organization's roles, and the world they act on."""
 
-    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], servers: Servers | None = None) -> None:
-        self.world, self._tools = world, tools
+    def __init__(self, world: World, tools: Mapping[str, tuple[Tool, ...]], mcp: McpServers, servers: Servers | None = None) -> None:
+        self.world, self.mcp, self._tools = world, mcp, tools
         self._reaching = Reaching(servers or Servers())
         self._leaving: list[Leaving] = []
 
     @classmethod
-    def begin(cls, org: Organization, population: Population, folder: Path, servers: Servers | None = None) -> Tooling | None:
-        """That of a run, whose files go below `folder`; None where the organization's tools are off."""
+    def begin(
+        cls, org: Organization, population: Population, folder: Path, mcp: Mapping[str, Json], servers: Servers | None = None
+    ) -> Tooling | None:
+        """That of a run, whose files go below `folder`; None where the organization's tools are off.
+
+        `mcp` is what the run keeps of the MCP servers that its organization names.
+        """
         if not org.tools:
             return None
-        people = [person_of(agent) for agent in population.agents]
-        return cls(world_of(people, domain=people[0].email.partition("@")[2], folder=folder), by_role(org), servers)
+        people = [landing.person_of(agent) for agent in population.agents]
+        world = world_of(people, domain=people[0].email.partition("@")[2], folder=folder)
+            map(landing.person_of, population.agents), domain=population.agents[0].persona.email.partition("@")[2], folder=folder
+        )
+        return cls(world, by_role(org, mcp), McpServers(org, mcp), servers)
+
+    def close(self) -> None:
+        """Let go of the world, and end the servers that were called."""
+        self.mcp.close()
+        self.world.close()
 
     def amended(self, org: Organization) -> Tooling:
         """The tools of the same world as another organization gives them."""
-        return Tooling(self.world, by_role(org))
+        return Tooling(self.world, by_role(org, self.mcp.kept), self.mcp)
 
     def of(self, role: str, failing: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
         """What an agent of this role may use, without what is `failing`: names of tools or of kits."""
@@ -55,7 +69,7 @@ class Tooling:
 
     def join(self, agent: Agent, week: int, since: date) -> None:
         """Somebody works here from this day of this week on, or with another role."""
-        self.world.join(person_of(agent), week, since)
+        self.world.join(landing.person_of(agent), week, since)
 
     def leave(self, agent: str, week: int, since: date) -> None:
         """Somebody has left: uses no tool and is found by none from this day of this week on."""
@@ -63,22 +77,12 @@ class Tooling:
 
     def land(self, week: int, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         """Perform what the calls among a week's rows change; returns (call, agent, what stood against it) for each conflict."""
-        effects = [effect_of(row) for table, row in rows if table == "tool_calls" and row["outcome"]["writes"]]
-        landings = self.world.land(
-            week,
-            effects,
-            readings=[(row["week"], row["kpi"], row["value"]) for table, row in rows if table == "readings"],
-            deliverables=[
-                (row["id"], row["title"], row["artifact"], self.world.name_of(row["agent"]), row["finished"])
-                for table, row in rows
-                if table == "results" and row["subtask"] is None
-            ],
-        )
+        landings = landing.land(self.world, week, rows)
         self._leaving = leaving(self.world, landings, self._reaching.servers)
         return [
-            (landing.effect.key, landing.effect.actor, conflict if landing.landed else f"nothing came of it: {conflict}")
-            for landing in landings
-            for conflict in landing.conflicts
+            (one.effect.key, one.effect.actor, conflict if one.landed else f"nothing came of it: {conflict}")
+            for one in landings
+            for conflict in one.conflicts
         ]
 
     async def deliver(self) -> list[Told]:
@@ -93,16 +97,3 @@ def checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
         return value
     except ToolRefused as refused:
         raise ValueError(str(refused)) from None
-
-
-def person_of(agent: Agent) -> Person:
-    """An agent as others address it."""
-    return Person(id=agent.id, name=agent.persona.name, role=agent.role, department=agent.department or "", email=agent.persona.email)
-
-
-def effect_of(row: Mapping[str, Json]) -> Effect:
-    """The effect of a call, as its row of tool_calls has it."""
-    outcome = row["outcome"]
-    return Effect(
-        key=row["id"], tool=row["tool"], arguments=row["arguments"], actor=outcome["by"], moment=outcome["at"], seen=outcome["seen"]
-    )

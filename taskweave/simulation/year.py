@@ -344,7 +344,7 @@ async def simulate(
         )
         setting.tally.halt = engine.halt
         if setting.tooling is not None:
-            closing.callback(setting.tooling.world.close)
+            closing.callback(setting.tooling.close)
         clock = Clock()
         ledger = Ledger(engine, journal, pool, calendar, setting.tally, lambda: int(clock.env.now))
         ledger.tooling = setting.tooling

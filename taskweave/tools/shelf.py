@@ -6,13 +6,15 @@ A role's `tools:` names kits (`sql`, `word`, `email`), as organizations speak of
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
 from taskweave.errors import BadInput
+from taskweave.org.mcp_servers import server_of
 from taskweave.org.organization import Organization
+from taskweave.records import Json
 from taskweave.tools import (
     agenda,
     analysis,
@@ -41,6 +43,7 @@ from taskweave.tools import (
     word_edit,
 )
 from taskweave.tools.hand import Person
+from taskweave.tools.mcp_servers import ServerTool, kept, of_role
 from taskweave.tools.tool import Tool
 from taskweave.tools.world import World
 
@@ -121,15 +124,20 @@ def granted(names: Iterable[str]) -> tuple[Tool, ...]:
     return tuple(tool for tool in TOOLS.values() if tool.name in wanted)
 
 
-def by_role(org: Organization) -> dict[str, tuple[Tool, ...]]:
+def by_role(org: Organization, mcp: Mapping[str, Json] | None = None) -> dict[str, tuple[Tool, ...]]:
     """The tools of each role of an organization, none where its tools are off.
 
+    `mcp` is what was fetched of the MCP servers that it names; without it roles have none of their tools.
     Raises BadInput for a name that is no tool, and where packages are missing that a tool needs.
     """
+    if taken := [name for name in org.servers if name in KITS or name in TOOLS]:
+        raise BadInput(f"the server {taken[0]!r} has the name of tools that are there anyway; call it otherwise")
+    outside = kept(org, mcp or {}, TOOLS)
     found: dict[str, tuple[Tool, ...]] = {}
     for title, role in org.roles.items():
         try:
-            found[title] = granted(role.tools) if org.tools else ()
+            own = granted(own_names(org, role.tools)) if org.tools else ()
+            found[title] = (*own, *(of_role(org, role.tools, outside) if org.tools else ()))
         except KeyError as unknown:
             raise BadInput(f"the role {title!r}: {unknown.args[0]} Or leave out `tools: on`") from None
         for tool in found[title]:
@@ -138,8 +146,15 @@ def by_role(org: Organization) -> dict[str, tuple[Tool, ...]]:
     return found
 
 
+def own_names(org: Organization, names: Iterable[str]) -> list[str]:
+    """Those of a role's `tools:` that name no server."""
+    return [name for name in names if server_of(name, org.servers) is None]
+
+
 def kits_of(tool: Tool) -> tuple[str, ...]:
-    """The kits that a tool is in."""
+    """The kits that a tool is in, or the server that it is of."""
+    if isinstance(tool, ServerTool):
+        return (tool.server,)
     return tuple(kit for kit, names in KITS.items() if tool.name in names)
 
 
