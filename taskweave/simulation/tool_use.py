@@ -143,8 +143,10 @@ def _offer(setting: Setting, tools: tuple[Tool, ...], inputs: Mapping[str, Json]
 
 
 def _colleagues(setting: Setting, agent: str, present: Collection[str]) -> list[Json]:
-    """Whom one writes to: those of the own department first."""
-    me = setting.population.agent(agent)
+    """Whom one writes to: those of the own department first, of these who have most tools in common, by which it reaches them."""
+    me, own = setting.population.agent(agent), set(setting.tools_of(agent))
     others = [other for other in setting.population.agents if other.id != agent and other.id in present]
-    near = sorted(others, key=lambda other: (other.department != me.department, other.tier))  # stable: of equals the first in the file
+    shared = {other.id: len(own.intersection(setting.tools_of(other.id))) for other in others}
+    # Stable: of equals the first in the file.
+    near = sorted(others, key=lambda other: (other.department != me.department, -shared[other.id], other.tier))
     return [{"name": other.persona.name, "role": other.role} for other in near[:MOST_COLLEAGUES]]
