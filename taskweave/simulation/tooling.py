@@ -50,8 +50,6 @@ class Tooling:
             return None
         people = [landing.person_of(agent) for agent in population.agents]
         world = world_of(people, domain=people[0].email.partition("@")[2], folder=folder)
-            map(landing.person_of, population.agents), domain=population.agents[0].persona.email.partition("@")[2], folder=folder
-        )
         return cls(world, by_role(org, mcp), McpServers(org, mcp), servers)
 
     def close(self) -> None:
