@@ -103,6 +103,11 @@ def test_a_list_is_read_from_a_text_with_marks_between_its_items() -> None:
     assert TOOLS["sheet_write"].checked(made)
 
 
+@pytest.mark.parametrize(("text", "value"), [("40", 40.0), ("-2.5", -2.5), ("forty", "forty"), ("1e9", "1e9"), ("4 0", "4 0")])
+def test_a_cell_that_may_hold_a_number_gets_one_where_the_text_is_one(text: str, value: object) -> None:
+    assert unflattened(TOOLS["sheet_set"].schema["properties"], {"cell": "B2", "value": text}) == {"cell": "B2", "value": value}
+
+
 def test_a_run_in_small_questions_repeats_whatever_is_in_flight_and_wherever_it_stopped(tmp_path: Path) -> None:
     whole = simulated(tmp_path / "whole", SHOP, until="week:3", style="compact")
     narrow = simulated(tmp_path / "narrow", SHOP, until="week:3", style="compact", limit=1)

@@ -22,6 +22,7 @@ from taskweave.tools.tool import MOST_LINE, Tool
 CHOICE, ARGUMENTS = "execute_tool", "execute_tool_arguments"
 LINE, PROSE = 100, 480  # characters of an argument
 BETWEEN = "|"  # items of a list
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _ROWS = re.compile(r"[;\n]")
 _TIMES = {"date": 10, "time": 8}  # characters
 _KEPT = ("type", "minimum", "maximum")
@@ -87,6 +88,8 @@ def flat(parts: Mapping[str, Schema]) -> Schema:
 
 
 def _flat(part: Schema) -> Schema:
+    if texts := [one for one in part.get("anyOf", ()) if one.get("type") == "string"]:
+        return _flat(texts[0])  # what may be a number as well is given as a text
     if "enum" in part or part.get("type") in ("integer", "number", "boolean"):
         return {name: part[name] for name in (*_KEPT, "enum") if name in part}
     if "format" in part:
@@ -102,11 +105,13 @@ def _flat(part: Schema) -> Schema:
 
 
 def unflattened(parts: Mapping[str, Schema], given: Mapping[str, Json]) -> dict[str, Json]:
-    """The arguments as the tool takes them: a text that stands for a list is taken apart."""
+    """The arguments as the tool takes them: a text that stands for a list is taken apart, one that stands for a number is one."""
     return {name: _items(parts.get(name, {}), value) for name, value in given.items()}
 
 
 def _items(part: Schema, value: Json) -> Json:
+    if isinstance(value, str) and _NUMBER.fullmatch(value) and any(one.get("type") == "number" for one in part.get("anyOf", ())):
+        return float(value)
     if part.get("type") != "array" or not isinstance(value, str):
         return value
     rows = [value] if _is_plain(part) else _ROWS.split(value)
