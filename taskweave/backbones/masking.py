@@ -1,7 +1,8 @@
 """Where does a key stand in a text that came from elsewhere?  Entry point: `Mask`, through which all that a server sends must go.
 
 A server may give a key back cut short, in capitals, with blanks in between or escaped: a run of `LEAST` characters of it, one after
-another, is hidden in whatever form it stands.  A shorter key is hidden where it stands whole.  Pure: it knows no server.
+another, is hidden in whatever form it stands.  What is given to a server that asks for no key (`x`, `none`, `no-key-required`) is no
+secret, and its letters stand in any answer: it is hidden in errors alone, where it stands as a word.  Pure: it knows no server.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from taskweave.backbones.legible import HALVES, UNSEEN
 # characters so many in a row do not meet in an answer by chance.
 LEAST = 8
 HIDDEN = "…"
+_A_WORD = re.compile(r"[a-z]+([-_. ][a-z]+)*", re.IGNORECASE)  # no digit: of 20 such characters a key is no more than a word
+_LONGEST_WORD = 20
 _STEERS = re.compile(f"[{UNSEEN}{HALVES}]")
 _LIKE_A_KEY = re.compile(r"\b(?:sk|key)-[\w*-]{4,}")
 _BETWEEN = "\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -27,8 +30,9 @@ class Mask:
     """Hides one key, "" where there is none."""
 
     def __init__(self, key: str) -> None:
-        self._key = key
-        forms = [key.lower(), *_as_base64(key)] if len(key) >= LEAST else []
+        secret = len(key) >= LEAST and not (len(key) <= _LONGEST_WORD and _A_WORD.fullmatch(key))
+        self._key, self._word = (key, "") if secret else ("", key)
+        forms = [key.lower(), *_as_base64(key)] if secret else []
         self._runs = frozenset(form[at : at + LEAST] for form in forms for at in range(len(form) - LEAST + 1))
 
     def masked(self, text: str) -> str:
@@ -43,6 +47,8 @@ class Mask:
     def line(self, what: object, most: int = 300) -> str:
         """The words of an error in one line of at most `most` characters, without this key and without what looks like another."""
         text = _LIKE_A_KEY.sub(HIDDEN, self.masked(" ".join(_STEERS.sub("", str(what)).split())))
+        if self._word:
+            text = re.sub(rf"(?<!\w){re.escape(self._word)}(?!\w)", HIDDEN, text)
         return text if len(text) <= most else text[: most - 1] + HIDDEN
 
     def _without_runs(self, text: str) -> str:
