@@ -45,6 +45,7 @@ work:
 workload: {composite_hours: 12}
 """
 UNTIL, WEEK = "week:5", 3
+VISITS = {"kind": "stream", "role": "Seller", "arrivals": "4/week", "hours": "1-2", "steps": ["report"]}
 
 
 @pytest.fixture(scope="module")
@@ -209,11 +210,33 @@ def test_who_was_hired_or_has_left_meanwhile_is_reckoned_with(tmp_path: Path) ->
     assert {event["subject"] for event in events(fewer, "leave")} == {"joiner-3", "joiner-4"}
 
 
+def test_who_is_to_come_when_others_join_is_none_of_them(tmp_path: Path) -> None:
+    """Hired before the amendment and coming after it: drawn under the number that the amendment gives to somebody else."""
+    happened = [{"title": "Growth", "at": "week:2", "effects": [{"hire": {"role": "Joiner", "in": "2 weeks"}}]}]
+    base = simulated(tmp_path / "base", SHOP, until=UNTIL, incidents=happened)
+    fork = amended(base, tmp_path / "fork", roles={"Joiner": {"count": 4}})
+    assert week_digests(fork)[:2] == week_digests(base)[:2]
+    assert fork.verify().ok
+    assert [event["subject"] for event in events(fork, "join") + events(fork, "hire")] == ["joiner-4", "joiner-5"]
+    assert len({row["persona"]["email"] for row in fork.agents()}) == len(rows(fork, "agents"))
+
+
+def test_who_was_hired_has_the_role_of_the_forks_week_not_that_of_a_later_amendment(tmp_path: Path) -> None:
+    happened = [{"title": "Growth", "at": "week:1", "effects": [{"hire": {"role": "Joiner", "in": "1 week"}}]}]
+    base = simulated(tmp_path / "base", SHOP, until=UNTIL, incidents=happened)
+    (hired,) = [row["name"] for row in base.agents() if row["id"] == "joiner-4"]
+    later = amended(base, tmp_path / "later", at="week:4", people={hired: "Seller"})
+    assert [event["subject"] for event in events(later, "role")] == ["joiner-4"]
+    fork = amended(later, tmp_path / "fork", goals={"orders": {"text": "Repair 500 tables"}})
+    assert {agent.id: agent.role for agent in fork.folder.tenures()[1].population}["joiner-4"] == "Joiner"
+    assert not events(fork, "role")
+
+
 def test_recurring_work_that_ends_is_abandoned_and_other_work_begins(parent: Run, tmp_path: Path) -> None:
     fork = amended(
         parent,
         tmp_path / "fork",
-        work={"orders": None, "visits": {"kind": "stream", "role": "Seller", "arrivals": "4/week", "hours": "1-2", "steps": ["report"]}},
+        work={"orders": None, "visits": VISITS},
     )
     check(parent, fork)
     arrived = {(event["object"], event["time"] < "2026-01-19") for event in events(fork, "arrive")}
@@ -221,6 +244,26 @@ def test_recurring_work_that_ends_is_abandoned_and_other_work_begins(parent: Run
     begun = {event["subject"] for event in events(fork, "arrive")}
     ended = {event["subject"] for event in events(fork, "complete")} | {event["subject"] for event in events(fork, "abandon")}
     assert {case for case in begun if case.startswith("work/orders")} <= ended
+
+
+def test_cases_that_are_abandoned_are_open_no_more(tmp_path: Path) -> None:
+    from taskweave.report.recurring import case_logs, cases
+    from taskweave.report.streams import streams
+
+    base = simulated(tmp_path / "base", changed(work={"orders": {"arrivals": "40/week"}}), until=UNTIL)
+    fork = base.fork(at="week:3", out=tmp_path / "fork", org=tw.Organization(changed(work={"orders": None})))
+    left = len(events(fork, "abandon"))
+    assert left > 10
+    (found,) = cases(case_logs(rows(fork, "events"), WorkCalendar(fork.folder.organization().calendar)))
+    assert (found.arrived - found.completed, found.abandoned, found.open) == (left, left, 0)
+    with fork.pool() as pool:
+        for organization in (fork.folder.organization(), parse(changed(work={"orders": None, "visits": VISITS}), "other")):
+            told = streams(organization, *(list(pool.rows(name)) for name in ("events", "agents", "load")), max(pool.weeks()))
+            assert [(one.abandoned, one.weeks[1].open, one.weeks[2].open) for one in told if one.name == "orders"] in (
+                [],
+                [(left, left, 0)],
+            )
+    assert fork.status().cases == {"orders": [found.arrived, found.completed, left]}
 
 
 # ---------------------------------------------------------------- the folder alone

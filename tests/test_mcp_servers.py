@@ -159,6 +159,9 @@ def test_an_amendment_may_use_the_servers_of_its_run_and_no_others(tmp_path: Pat
     other = Organization(text.replace("servers: {crm:", "servers: {erp: {command: x}, crm:").replace("[crm]", "[crm, erp]"))
     with pytest.raises(BadInput, match="begun without the MCP server 'erp'"):
         run.fork(at="week:2", out=tmp_path / "no", org=other, backbone=Scripted(LOOKING))
+    moved = Organization(text.replace("seconds: 20", "seconds: 5"))
+    with pytest.raises(BadInput, match="servers.crm: is given otherwise"):
+        run.fork(at="week:2", out=tmp_path / "no", org=moved, backbone=Scripted(LOOKING))
 
 
 # ---------------------------------------------------------------- what is asked at the begin, and kept

@@ -142,6 +142,19 @@ def test_a_few_are_done_at_once_and_all_come_back(tmp_path: Path) -> None:
     assert len(set(seen)) == 8
 
 
+def test_a_run_that_is_halted_begins_nothing_more_outside(tmp_path: Path) -> None:
+    engine = engine_in(tmp_path)
+
+    async def halts(ctx: Context) -> None:
+        engine.halt("refused", "in the turn in which the mail was to leave")
+
+    engine.launch("mail", reaches(never))
+    engine.launch("halt", halts)
+    drive(engine)
+    assert (engine.stop, engine.stats.lost) == ("refused", 0)
+    assert reached(tmp_path, lambda key: {"sent": []})[1] == [{"sent": []}]
+
+
 def test_an_engine_that_may_not_reach_stops_and_does_nothing(tmp_path: Path) -> None:
     engine, seen = reached(tmp_path, never, reaches=False)
     assert (engine.stop, seen) == ("refused", [])

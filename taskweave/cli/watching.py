@@ -135,6 +135,11 @@ def _control(run: str, kind: str, then: str) -> None:
     output.line(f"Asked {holder} to {kind}. " + then.format(run=quote(str(folder.path))))
 
 
+def _cases(came: int, completed: int, abandoned: int = 0) -> str:
+    gone = f"{abandoned:,} abandoned, " if abandoned else ""
+    return f"{came:,} cases arrived, {completed:,} completed, {gone}{came - completed - abandoned:,} open"
+
+
 def _changed(words: Sequence[str]) -> str:
     """What a fork changed, in brackets."""
     return f" ({', '.join(words)})" if words else ""
@@ -169,7 +174,7 @@ def _lines(now: Status) -> list[tuple[str, str]]:
         ("time left", duration(now.left)),
         *([] if now.trouble is None else [("trouble", silent(*now.trouble))]),
         ("tasks", f"{done}, {now.spilled} spilled, {now.blocked} blocked"),
-        *((name, f"{came:,} cases arrived, {ended:,} completed, {came - ended:,} open") for name, (came, ended) in now.cases.items()),
+        *((name, _cases(*counts)) for name, counts in now.cases.items()),
         ("calls", f"{_calls(now)}, {lost}"),
         *([("asked as", ", ".join(f"{name} {n:,}" for name, n in now.rungs.items()))] if now.rungs else ()),
         ("tokens", tokens),

@@ -176,6 +176,7 @@ class Engine:
         if self.stop is None:
             self.stop, self.cause, self.bound = why, cause, bound
             self._gateway.close()
+            self._outside.close()
         self._stir()
 
     def interrupt(self) -> None:

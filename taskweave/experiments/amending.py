@@ -89,19 +89,21 @@ def _people(parent: RunFolder, org: Organization, population: Population, week: 
             raise RunRefused(
                 f"{pool.path}: does not hold week {min(missing)}, and who works there in week {week} is known from it. {again}"
             )
-        told = {kind: [e for e in pool.rows("events", kind=kind) if e["time"] < day] for kind in ("departure", "hire", "succession")}
+        log = {kind: list(pool.rows("events", kind=kind)) for kind in ("departure", "hire", "succession", "role")}
         rows = {row["id"]: row for row in pool.rows("agents")}
+    told = {kind: [event for event in found if event["time"] < day] for kind, found in log.items()}
+    # The table has each as the run ended; until the next change of roles it was what this was a change from.
+    then = {event["subject"]: event["actor"] for event in reversed(log["role"]) if event["time"] >= day}
     gone = {event["subject"] for event in told["departure"]}
     known = {agent.id for agent in (*population.agents, *population.former)}
     hired = []
     for event in told["hire"]:
         row = rows[event["subject"]]
-        if row["id"] not in known and row["role"] in org.roles:
+        role = then.get(row["id"], row["role"])
+        if row["id"] not in known and role in org.roles:
             persona = Persona(name=row["name"], **{**row["persona"], "knows": tuple(row["persona"]["knows"])})
-            blank = Agent(
-                id=row["id"], role=row["role"], tier=0, department=None, head=None, fte=0.0, executes=0.0, away=(), persona=persona
-            )
-            hired.append(blank.placed(org.roles[row["role"]], event["actor"] or None))
+            blank = Agent(id=row["id"], role=role, tier=0, department=None, head=None, fte=0.0, executes=0.0, away=(), persona=persona)
+            hired.append(blank.placed(org.roles[role], event["actor"] or None))
     everybody = population.joined_by(hired)
     for event in told["succession"]:
         if event["subject"] in gone:

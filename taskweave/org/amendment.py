@@ -85,6 +85,9 @@ def refused(before: Organization, after: Organization, begins: Mapping[Level, in
             said.append(
                 f"{key}: is {_said(new)} and was {_said(old)}, which cannot change within a run. Leave {key} as it was, or begin a new run"
             )
+    for name, server in after.servers.items():
+        if before.servers.get(name, server) != server:
+            said.append(f"servers.{name}: is given otherwise, and a run goes on with the server that it was begun with. Leave it as it was")
     for level in LEVELS:
         old_tier, new_tier = before.cadence[level], after.cadence[level]
         if old_tier == new_tier or begins[level] == week:

@@ -83,7 +83,7 @@ def _case(case: CaseLog, logs: Sequence[CaseLog], org: Organization, agents: Seq
         case=case,
         role=work.role,
         escalated_to=work.escalate.to if case.escalated and work.escalate else None,
-        before=sum(log.name == case.name and (log.completed is None or log.completed > case.arrived) for log in older),
+        before=sum(log.name == case.name and (log.ended is None or log.ended > case.arrived) for log in older),
         alike=sum(log.variant == case.variant for log in done),
         of=len(done),
         people={row["id"]: row["name"] if row["role"] == work.role else f"{row['name']} ({row['role']})" for row in agents},
@@ -113,6 +113,8 @@ def render(found: Recurring) -> RenderableType:
 def _render_case(found: CaseTrace) -> RenderableType:
     case = found.case
     end = f"completed {found.at(case.completed, end=True)}" if case.completed is not None else "open when the last week closed"
+    if case.abandoned is not None:
+        end = f"abandoned {found.at(case.abandoned)}: the organization has no such work, or nobody for it, any more"
     alike = f" ({found.alike:,} of {found.of:,} completed cases)" if case.completed is not None else ""
     back = f"{case.reworked} times" if case.reworked > 1 else "once"
     number = found.before
@@ -150,7 +152,9 @@ def _step_waited(step: StepLog) -> str:
 
 # ---------------------------------------------------------------- a work
 def _render_stream(found: Stream) -> RenderableType:
-    came = f"{found.arrived:,} cases arrived, {found.completed:,} completed, {found.arrived - found.completed:,} open"
+    still_open = found.arrived - found.completed - found.abandoned
+    gone = f"{found.abandoned:,} abandoned, " if found.abandoned else ""
+    came = f"{found.arrived:,} cases arrived, {found.completed:,} completed, {gone}{still_open:,} open"
     parts: list[RenderableType] = [
         Text.assemble((f"Recurring work {found.name}", "bold"), f"  {found.kind}, {found.role}; {came}"),
         Text("Against the file: the figures with their 95 % intervals; about one in twenty lies outside by chance", "dim"),

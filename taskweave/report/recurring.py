@@ -46,15 +46,21 @@ class StepLog:
 
 @dataclass(slots=True)
 class CaseLog:
-    """A case from the minute of its arrival to that of its completion, None while it is open."""
+    """A case from the minute of its arrival to that of its completion, None while it is open, and where it was abandoned."""
 
     id: str
     name: str
     arrived: int
     steps: dict[str, StepLog] = field(default_factory=dict)
     completed: int | None = None
+    abandoned: int | None = None
     escalated: bool = False
     reworked: int = 0
+
+    @property
+    def ended(self) -> int | None:
+        """The minute from which on it is open no more."""
+        return self.abandoned if self.completed is None else self.completed
 
     @property
     def begun(self) -> int | None:
@@ -85,10 +91,11 @@ class Cases(NamedTuple):
     completed: int
     waited: float | None
     worked: float | None
+    abandoned: int = 0
 
     @property
     def open(self) -> int:
-        return self.arrived - self.completed
+        return self.arrived - self.completed - self.abandoned
 
 
 def case_logs(events: Iterable[Mapping[str, Json]], calendar: WorkCalendar) -> list[CaseLog]:
@@ -106,6 +113,8 @@ def case_logs(events: Iterable[Mapping[str, Json]], calendar: WorkCalendar) -> l
         case = found[name]
         if kind == "complete":
             case.completed = minute
+        elif kind == "abandon":
+            case.abandoned = minute
         elif kind == "escalate":
             case.escalated = True
             aside.add(name)
@@ -145,8 +154,9 @@ def cases(logs: Iterable[CaseLog]) -> tuple[Cases, ...]:
 def _figures(name: str, found: list[CaseLog]) -> Cases:
     done = [log for log in found if log.completed is not None]
     steps = [step for log in done for step in log.steps.values()]
-    hours = [sum(minutes) / 60 / len(done) if done else None for minutes in ([s.waited for s in steps], [s.worked for s in steps])]
-    return Cases(name, len(found), len(done), *hours)
+    waited, worked = (sum(minutes) / 60 / len(done) if done else None for minutes in ([s.waited for s in steps], [s.worked for s in steps]))
+    gone = sum(log.abandoned is not None for log in found)
+    return Cases(name=name, arrived=len(found), completed=len(done), waited=waited, worked=worked, abandoned=gone)
 
 
 def working_minute(moment: str, calendar: WorkCalendar) -> int:

@@ -57,7 +57,7 @@ class Status:
     `to_come` is how many are known for later, `rejected` what could not be used, with the reason.  `budgets` are, by setting, what the run
     has taken and what is allowed, lost calls counted at the most; `trouble` is what goes wrong now.  `without` are the parts of the loop
     that it leaves out.  `economy` is there where it was asked for: it reads all that was sent.  `cases` are those of recurring work,
-    by name, up to the last closed week: arrived, completed.
+    by name, up to the last closed week: arrived, completed, and abandoned where any are.
     """
 
     run: str

@@ -81,8 +81,8 @@ class StreamWeek:
 class Stream:
     """One recurring work in all closed weeks.
 
-    `overtaken` counts, of `started` steps, those begun while an older case waited for the same people; `variants` are the orders of
-    activities of completed cases, the most frequent first.
+    `abandoned` are cases that an amendment ended; `overtaken` counts, of `started` steps, those begun while an older case waited for the
+    same people; `variants` are the orders of activities of completed cases, the most frequent first.
     """
 
     name: str
@@ -90,6 +90,7 @@ class Stream:
     role: str
     arrived: int
     completed: int
+    abandoned: int
     checks: tuple[Check, ...]
     waits: tuple[Wait, ...]
     started: int
@@ -120,6 +121,7 @@ def streams(org: Organization, events: Rows, agents: Rows, load: Rows, closed: i
                 role=work.role,
                 arrived=len(mine),
                 completed=sum(log.completed is not None for log in mine),
+                abandoned=sum(log.abandoned is not None for log in mine),
                 checks=tuple(_checks(work, mine, calendar, weeks)),
                 waits=tuple(_waits(mine, calendar)),
                 started=passed[name][0],
@@ -236,6 +238,12 @@ def _overtaken(org: Organization, events: Rows) -> dict[str, tuple[int, int]]:
             continue
         if kind == "arrive":
             place[case], names[case] = len(place), event["object"]
+        elif names[case] not in org.work:
+            continue  # of an organization that the run has had since
+        elif kind == "abandon":
+            for line in lines.values():
+                for waiting in [one for one in line if one.rpartition("/")[0] == case]:
+                    del line[waiting]
         elif kind == "escalate":
             aside.add(case)
         elif kind == "queue":
@@ -253,7 +261,10 @@ def _overtaken(org: Organization, events: Rows) -> dict[str, tuple[int, int]]:
 
 
 def _by_week(logs: Sequence[CaseLog], calendar: WorkCalendar, weeks: Sequence[Week], offered: Mapping[int, float]) -> Iterable[StreamWeek]:
-    moves = sorted([(log.arrived, 1) for log in logs] + [(log.completed, -1) for log in logs if log.completed is not None])
+    done = _split([log for log in logs if log.completed is not None], lambda log: _week_of((log.completed or 0) - 1, calendar).index)
+    # One is completed as a minute ends, and abandoned as one begins.
+    ends = [log.ended + (log.abandoned is not None) for log in logs if log.ended is not None]
+    moves = sorted([(log.arrived, 1) for log in logs] + [(end, -1) for end in ends])
     moves_in = _split(moves, lambda move: _week_of(move[0] - (move[1] < 0), calendar).index)
     waited = _split([log for log in logs if log.begun is not None], lambda log: _week_of(log.arrived, calendar).index)
     open_now = 0
@@ -267,7 +278,7 @@ def _by_week(logs: Sequence[CaseLog], calendar: WorkCalendar, weeks: Sequence[We
         yield StreamWeek(
             week=week.number,
             arrived=sum(step > 0 for _, step in mine),
-            completed=sum(step < 0 for _, step in mine),
+            completed=len(done.get(week.index, [])),
             open=open_now,
             most_open=most,
             waited=statistics.fmean(hours) if hours else None,

@@ -7,7 +7,7 @@ change is an event; none asks a backbone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -16,7 +16,7 @@ from simpy.events import Event
 from taskweave.engine.promises import Context as WorkContext
 from taskweave.engine.promises import Promise
 from taskweave.org.delegation import Delegation
-from taskweave.org.population import Agent, agent_of, agent_row
+from taskweave.org.population import Agent, Population, agent_of, agent_row
 from taskweave.pool.tables import Row
 from taskweave.records import Json, Mark
 from taskweave.simulation.agent_calendar import AgentCalendar
@@ -48,7 +48,7 @@ class Coming:
     role: str
     cause: str
     site: str
-    person: list[Agent]  # of one, when the clock has passed the draw
+    person: list[Agent]  # of one, when the clock has passed the draw; emptied where it is made anew
 
 
 class Acting:
@@ -181,21 +181,23 @@ class Acting:
         for number in range(1, effect.count + 1):
             coming = Coming(begins, effect.role, heard.id, f"{heard.id}:hire.{place + 1}.{number}", [])
             self._coming.append(coming)
-            self._stage.env.process(self._draw(coming))
+            self._stage.env.process(self._draw(coming, coming.site))
 
-    def _draw(self, coming: Coming) -> Generator[Event, Any, None]:
+    def _draw(self, coming: Coming, site: str) -> Generator[Event, Any, None]:
         """Who was hired is drawn once and journaled, as people are once kept with a run: another version of faker changes no run."""
         stage, setting = self._stage, self._stage.segment
+        taken = _ids(setting.population)
 
         async def work(ctx: WorkContext, *earlier: Json) -> Json:
             def draw() -> Json:
-                known = setting.population.joined_by([agent_of(row) for row in earlier])
+                others = [agent for agent in map(agent_of, earlier) if agent.id not in taken]
+                known = setting.population.joined_by(others)
                 return agent_row(known.hired(setting.org, coming.role, setting.seed))
 
             return await ctx.look_up("hire", {"role": coming.role}, draw)
 
         nothing = stage.engine.given(None)  # of what was sealed: the clock need not wait for that
-        promise = stage.engine.launch(coming.site, work, tuple(self._drawn), due=(stage.week.index, -1000), reads=nothing)
+        promise = stage.engine.launch(site, work, tuple(self._drawn), due=(stage.week.index, -1000), reads=nothing)
         self._drawn.append(promise)
         yield stage.clock.wait(promise)
         coming.person.append(agent_of(promise.value))
@@ -211,7 +213,7 @@ class Acting:
 
     def _arrive(self, coming: Coming, day: int) -> None:
         stage = self._stage
-        agent = self._unlike_others(coming.person[0])
+        agent = coming.person[0]
         before = set(stage.setting.delegation.edges)
         self._changes.hire(agent)
         self._changed()
@@ -223,25 +225,27 @@ class Acting:
         stage.ledger.rows(("agents", person_row(agent)), *edge_rows(stage.setting.delegation, before))
         stage.ledger.event("hire", actor=agent.head or "", subject=agent.id, object=coming.cause)
 
-    def _unlike_others(self, agent: Agent) -> Agent:
-        """The agent under another number, where somebody joined since it was drawn whom nobody knew of then."""
-        title, number = agent.id.rpartition("-")[0], 1
-        found = agent.id
-        while found in self._stage.calendars:
-            number += 1
-            found = f"{title}-{number}"
-        return agent if found == agent.id else replace(agent, id=found)
-
     def amended(self, cause: str, goals: Collection[str]) -> None:
         """The organization is that of another segment from now on, in which `goals` are due at other times.
 
-        Nobody comes to a role that it lacks.
+        Nobody comes to a role that it lacks.  Whoever is to come, and was drawn under an id that somebody has now, is drawn anew: the name
+        would be the same as well.
         """
+        taken = _ids(self._stage.segment.population)
         self._changes.settle(self._stage.segment.population, goals)
         self._changed()
         for coming in [one for one in self._coming if one.role not in self._stage.setting.org.roles]:
             self._coming.remove(coming)
             self._stage.ledger.event("no_hire", subject=coming.cause, object=cause)
+        for coming in self._coming:
+            if any(agent.id in taken for agent in coming.person):
+                coming.person.clear()
+                self._stage.env.process(self._draw(coming, f"{coming.site}.W{self._stage.week.number:02}"))
+
+
+def _ids(population: Population) -> frozenset[str]:
+    """Those that somebody has, or has had."""
+    return frozenset(agent.id for agent in (*population.agents, *population.former))
 
 
 def edge_rows(delegation: Delegation, before: Collection[tuple[str, str]]) -> list[Row]:

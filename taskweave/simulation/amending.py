@@ -84,8 +84,10 @@ class Amending:
     def _become(self, was: Setting, now: Setting) -> list[str]:
         """Those who stay are what the new organization says of them; whose days are others is returned."""
         stage, changed = self._stage, []
+        # Who has left may stand in it, where the run is a fork of one in which nobody had.
+        here = {agent for agent in _ids(now) if stage.calendars[agent].gone is None}
         for before in was.population.agents:
-            if before.id not in _ids(now):
+            if before.id not in here:
                 continue
             after = now.population.agent(before.id)
             if stage.calendars[after.id].become(after, stage.now):

@@ -57,6 +57,7 @@ class Recurring:
         self._number = 0
         self._counts: dict[str, list[int]] = {}
         self._completed: Counter[str] = Counter()
+        self._abandoned: Counter[str] = Counter()
 
     # ------------------------------------------------------------ a week
     def open_week(self, week: Week) -> None:
@@ -90,6 +91,7 @@ class Recurring:
             assert case.step is not None
             self._line(work.escalate.to if case.aside and work.escalate else work.role, work).drop(case.step)
             del self._cases[case.id]
+            self._abandoned[case.name] += 1
             stage.ledger.event("abandon", subject=case.id, object=case.name, case=case.id)
         self._call_agents()
 
@@ -238,8 +240,9 @@ class Recurring:
         return tuple(Reading(kpi=f"{name} open", value=found[name], unit="cases", target=None, goal=None) for name in works)
 
     def facts(self) -> dict[str, Mapping[str, Sequence[int]]]:
-        """cases: of each work how many have arrived and how many are completed.  Nothing where there is no such work."""
-        return {"cases": {name: tuple(counts) for name, counts in self._counts.items()}} if self._counts else {}
+        """cases: of each work how many have arrived and are completed, and abandoned, if any.  Nothing where there is no such work."""
+        counts = {name: (*two, gone) if (gone := self._abandoned[name]) else tuple(two) for name, two in self._counts.items()}
+        return {"cases": counts} if counts else {}
 
 
 def case_id(name: str, week: Week, number: int) -> str:
