@@ -118,7 +118,7 @@ def filler(setting: Setting, slot: Slot, plan: str) -> TaskSpec:
         activity=(role.activities or setting.org.activities)[0],
         priority="normal",
         goals=(),
-        constraints="",
+        constraints=f"within {slot.hours:g} hours",
     )
 
 
