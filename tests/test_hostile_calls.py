@@ -13,6 +13,7 @@ import pytest
 from taskweave.records import Json
 from taskweave.serving.rebuilt import OBSERVER
 from taskweave.tools import sql, world
+from taskweave.tools.mcp_schema import tamed
 from taskweave.tools.mcp_wire import Wire
 from taskweave.tools.shelf import TOOLS
 from taskweave.tools.world import World
@@ -144,6 +145,15 @@ time.sleep(600)
     began = datetime.now(UTC)
     with pytest.raises(OSError, match="hears no more|ended"):
         wire.ask("tools/call", {"text": "x" * 1_000_000})
+    assert (datetime.now(UTC) - began).total_seconds() < 30
+
+
+def test_a_servers_schema_that_refers_to_itself_from_many_names_is_read_at_once() -> None:
+    names = {f"p{number}": {"$ref": "#/all"} for number in range(2_000)}
+    everything = {"type": "object", "properties": names, "required": ["missing"]}
+    began = datetime.now(UTC)
+    with pytest.raises(ValueError, match="no schema here can say"):
+        tamed({**everything, "all": everything})
     assert (datetime.now(UTC) - began).total_seconds() < 30
 
 
