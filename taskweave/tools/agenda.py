@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
@@ -32,12 +32,22 @@ ASKED, ACCEPTED, DECLINED, TENTATIVE = "asked", "accepted", "declined", "tentati
 _PARTSTAT = {ASKED: "NEEDS-ACTION", ACCEPTED: "ACCEPTED", DECLINED: "DECLINED", TENTATIVE: "TENTATIVE"}
 _BUSY = f"state = '{CONFIRMED}' AND answer <> '{DECLINED}'"
 
+_YEARS = range(1970, 2201)
+
+
+def _day(day: date) -> date:
+    if day.year not in _YEARS:
+        raise ValueError(f"is in no year that a calendar here has: they go from {_YEARS[0]} to {_YEARS[-1]}")
+    return day
+
+
+Day = Annotated[date, AfterValidator(_day)]
 People = Annotated[list[Line], Field(max_length=MOST_PEOPLE)]
 Minutes = Annotated[int, Field(ge=5, le=480)]
 
 
 @tool(writes=True)
-def calendar_add(hand: Hand, title: Line, day: date, start: time, minutes: Minutes, people: People) -> Json:
+def calendar_add(hand: Hand, title: Line, day: Day, start: time, minutes: Minutes, people: People) -> Json:
     """Put a meeting into your calendar and those of colleagues (names, roles or ids); `start` is like "09:30"."""
     span = span_of(hand, day, start, minutes)
     number = hand.number()
@@ -54,7 +64,7 @@ def calendar_add(hand: Hand, title: Line, day: date, start: time, minutes: Minut
 
 
 @tool()
-def calendar_read(hand: Hand, person: Line, first: date, days: Annotated[int, Field(ge=1, le=31)]) -> Json:
+def calendar_read(hand: Hand, person: Line, first: Day, days: Annotated[int, Field(ge=1, le=31)]) -> Json:
     """Read somebody's calendar from a day on; `person` is a name, role or id."""
     who = hand.person(person)
     until = (first + timedelta(days=days)).isoformat()

@@ -10,7 +10,6 @@ import contextlib
 import datetime
 import decimal
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,7 @@ from pydantic import StringConstraints
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.hand import Hand
-from taskweave.tools.sql import MOST_ROWS, PRIVATE, _cell
+from taskweave.tools.sql import MOST_ROWS, PRIVATE, _cell, ended_after, quoted
 from taskweave.tools.tool import MOST_PROSE, tool
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ MOST_LOOKED_AT = 5_000_000  # rows that the steps of its plan give, by DuckDB's 
 MOST_SECONDS = 10.0  # the last resort, for a plan whose estimate is far too low
 MAILS = "mails"  # those of the caller, without their texts
 MOST_MEMORY = "128MB"
+ZONE = "UTC"  # the machine's own is none of a run's
 # In this order: what shuts the outside comes after what it would forbid to set.
 _SETTINGS = f"""SET threads = 1; SET memory_limit = '{MOST_MEMORY}'; SET temp_directory = ''; SET allow_persistent_secrets = false;
     SET autoinstall_known_extensions = false; SET autoload_known_extensions = false; SET allow_community_extensions = false;
@@ -77,15 +77,18 @@ def duckdb_query(hand: Hand, statement: Sql) -> Json:
     try:
         with contextlib.closing(duckdb.connect(":memory:")) as db:
             db.execute(_SETTINGS)
+            db.execute(f"SET TimeZone = '{ZONE}'")
             tree = _parsed(db, statement)
-            _fill(db, hand, sorted(_Checked(tree, _tables(hand)).tables))
+            _fill(db, hand, sorted(_Checked(tree, _tables(hand), _own(db)).tables))
             db.execute("SET lock_configuration = true")
-            with _ended_after(db, MOST_SECONDS):
+            with ended_after(MOST_SECONDS, db.interrupt):
                 return _found(db, statement, ordered=_is_ordered(tree))
     except duckdb.InterruptException:
         raise ToolRefused(f"DuckDB: the statement takes more than {MOST_SECONDS:g} seconds; narrow it") from None
     except duckdb.OutOfMemoryException:
         raise ToolRefused(f"DuckDB: the statement takes more than {MOST_MEMORY} of memory; narrow it") from None
+    except OverflowError:
+        raise ToolRefused("DuckDB: a value found is too large to be shown; cast it, or narrow it") from None
     except duckdb.Error as error:
         raise ToolRefused(f"DuckDB: {_first_line(error)}") from None
 
@@ -106,10 +109,13 @@ def _parsed(db: duckdb.DuckDBPyConnection, statement: str) -> Json:
 class _Checked:
     """A statement's tree in which all is allowed; `tables` are those that it names.  Raises ToolRefused for the first thing that is not."""
 
-    def __init__(self, tree: Json, known: frozenset[str]) -> None:
+    def __init__(self, tree: Json, known: frozenset[str], own: frozenset[str]) -> None:
+        """`known` are the tables of the company, `own` those that DuckDB has itself, of which none is shown."""
         self.tables: set[str] = set()
         self._known = known
         self._made = {entry["key"].casefold() for entry in _found_in(tree, "cte_map") for entry in entry["map"]}
+        if taken := sorted(self._made & own):  # where the name is not that of the WITH, DuckDB would show its own
+            raise ToolRefused(f"DuckDB: {taken[0]!r} is a name of its own; call what follows WITH otherwise")
         self._check(tree)
 
     def _check(self, part: Json) -> None:
@@ -184,19 +190,25 @@ def _fill(db: duckdb.DuckDBPyConnection, hand: Hand, tables: Sequence[str]) -> N
             raise ToolRefused(f"DuckDB: these tables have more than {MOST_READ:,} rows; name fewer")
         values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
         kinds = [_kind(column) for column in values]
-        wanted = ", ".join(f'"{column.replace(chr(34), chr(34) * 2)}" {kind}' for column, kind in zip(columns, kinds, strict=True))
-        quoted = name.replace('"', '""')
-        db.execute(f'CREATE TABLE "{quoted}" ({wanted})')
+        wanted = ", ".join(f"{quoted(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
+        db.execute(f"CREATE TABLE {quoted(name)} ({wanted})")
         if rows:
             cast = [[_as(value, kind) for value in column] for column, kind in zip(values, kinds, strict=True)]
-            db.execute(f'INSERT INTO "{quoted}" SELECT {", ".join(f"unnest(?::{kind}[])" for kind in kinds)}', cast)
+            db.execute(f"INSERT INTO {quoted(name)} SELECT {', '.join(f'unnest(?::{kind}[])' for kind in kinds)}", cast)
 
 
 def _rows_of(hand: Hand, name: str, most: int) -> tuple[list[str], list[tuple[Json, ...]]]:
-    quoted = name.replace('"', '""')
-    columns = [str(column[1]) for column in hand.rows(f'PRAGMA table_info("{quoted}")')]
-    order = ", ".join(str(place) for place in range(1, len(columns) + 1))
-    return columns, hand.rows(f'SELECT * FROM "{quoted}" ORDER BY {order} LIMIT ?', most + 1)
+    # Without what the table computes by itself, which nothing bounds.
+    columns = [str(column[1]) for column in hand.rows(f"PRAGMA table_info({quoted(name)})")]
+    listed, order = ", ".join(map(quoted, columns)), ", ".join(str(place) for place in range(1, len(columns) + 1))
+    return columns, hand.rows(f"SELECT {listed} FROM {quoted(name)} ORDER BY {order} LIMIT ?", most + 1)
+
+
+def _own(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """The names of DuckDB's own tables and views, which tell of settings and of the machine."""
+    seen = "schema_name <> 'information_schema'"  # which is seen under its name only
+    query = f"SELECT view_name FROM duckdb_views() WHERE {seen} UNION SELECT table_name FROM duckdb_tables() WHERE {seen}"
+    return frozenset(str(name).casefold() for (name,) in db.execute(query).fetchall())
 
 
 def _own_mails(hand: Hand, most: int) -> tuple[list[str], list[tuple[Json, ...]]]:
@@ -267,17 +279,6 @@ def _said(value: Json) -> Json:
     if isinstance(value, int | float | str | bytes):
         return _cell(value if not isinstance(value, int) or abs(value) < 2**63 else float(value))
     return _cell(str(value))
-
-
-@contextlib.contextmanager
-def _ended_after(db: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    timer = threading.Timer(seconds, db.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _first_line(error: object) -> str:

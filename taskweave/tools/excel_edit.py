@@ -14,14 +14,14 @@ from taskweave.records import Json
 from taskweave.tools.excel import MOST_SHEET_ROWS, Area, Cell, cells, changed, page_of, put, sheet_title, shown
 from taskweave.tools.hand import Hand
 from taskweave.tools.office import EXTRA, MOST_COLUMNS
-from taskweave.tools.tool import Line, MaybeLine, tool
+from taskweave.tools.tool import Line, MaybeLine, Value, tool
 
 MOST_HITS = 20
 _FORMATS = {"whole": "0", "two decimals": "0.00", "percent": "0.0%", "thousands": "#,##0", "date": "yyyy-mm-dd"}
 
 
 @tool(writes=True, needs=EXTRA)
-def sheet_set(hand: Hand, name: Line, sheet: MaybeLine, cell: Cell, value: MaybeLine | float | int | None) -> Json:
+def sheet_set(hand: Hand, name: Line, sheet: MaybeLine, cell: Cell, value: Value) -> Json:
     """Put a value into a cell of an Excel sheet, such as "B7".
 
     `sheet` is its name, or "" for the first.

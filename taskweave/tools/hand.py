@@ -30,7 +30,8 @@ class Person:
 class Hand:
     """The world in the hand of one caller: who acts (`me`), when (`moment`, simulated, "YYYY-MM-DD HH:MM") and under which key.
 
-    `seen` are revisions found, `touched` the things whose files are to be made anew.
+    `seen` are revisions found, `touched` the things whose files are to be made anew.  `tried` says that nothing rests on the call yet: it
+    may be ended for what it takes of the machine, which is no reason later, when it is performed again.
     """
 
     db: sqlite3.Connection
@@ -39,6 +40,7 @@ class Hand:
     moment: str
     key: str
     domain: str
+    tried: bool = False
     expected: Mapping[str, int] = field(default_factory=dict)
     seen: dict[str, int] = field(default_factory=dict)
     touched: list[tuple[str, str]] = field(default_factory=list)

@@ -5,12 +5,12 @@ Entry points: `calendar_move`, `calendar_cancel`, `calendar_answer`, `calendar_i
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Literal
 
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
-from taskweave.tools.agenda import _BUSY, ASKED, CANCELLED, CONFIRMED, MOST_PEOPLE, Minutes, People, clashes, span_of
+from taskweave.tools.agenda import _BUSY, ASKED, CANCELLED, CONFIRMED, MOST_PEOPLE, Day, Minutes, People, clashes, span_of
 from taskweave.tools.hand import Hand
 from taskweave.tools.tool import Line, tool
 
@@ -18,7 +18,7 @@ FIRST, LAST, STEP, MOST_SLOTS = time(9), time(17), 30, 16  # when people meet; m
 
 
 @tool(writes=True)
-def calendar_move(hand: Hand, id: Line, day: date, start: time) -> Json:
+def calendar_move(hand: Hand, id: Line, day: Day, start: time) -> Json:
     """Move a meeting of your own to another time; all who are invited are asked again."""
     meeting = _own(hand, id)
     minutes = int((datetime.fromisoformat(meeting["ends"]) - datetime.fromisoformat(meeting["starts"])).total_seconds() // 60)
@@ -82,7 +82,7 @@ def calendar_meeting(hand: Hand, id: Line) -> Json:
 
 
 @tool(personal=True)
-def calendar_free(hand: Hand, people: People, day: date, minutes: Minutes) -> Json:
+def calendar_free(hand: Hand, people: People, day: Day, minutes: Minutes) -> Json:
     """Find when you and colleagues are all free on a day, between 9:00 and 17:00."""
     who = list(dict.fromkeys([hand.me.id, *(hand.person(named).id for named in people)]))
     marks = ", ".join("?" * len(who))

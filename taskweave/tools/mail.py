@@ -77,6 +77,8 @@ def post(hand: Hand, to: Sequence[str], subject: str, text: str, in_reply_to: st
             message["References"] = " ".join(message_id(one, hand.domain) for one in earlier)
         message.set_content(text)
         data = message.as_bytes()
+        if str(message["Subject"]) != subject:  # a word encoded as in RFC 2047 may hold anything, a line's end too
+            raise ValueError(f"its subject {subject!r} would be read as another one; write it in plain words")
     except (ValueError, MessageError, UnicodeError) as error:
         raise ToolRefused(f"this cannot be an e-mail: {error}") from None
     told = ", ".join(map(str, addresses.values()))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 
 from taskweave.errors import ToolRefused
 from taskweave.records import Json, canonical
 
 MOST_DEPTH, MOST_NAMES, MOST_SCHEMA = 5, 30, 6_000  # levels, arguments of an object, characters of the whole
+MOST_LOOKED = 60  # names of an object that are looked at, to find those that can be said
 MOST_CHOICES, MOST_VARIANTS = 50, 4
 MOST_TEXT, MOST_ITEMS, MOST_ARGUMENTS = 8_000, 200, 16_000  # characters of a text, items of a list, characters of all arguments
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
@@ -72,7 +74,8 @@ def _any_of(variants: list[Json], whole: Mapping[str, Json], depth: int, *, all_
 
 def _object(schema: Mapping[str, Json], whole: Mapping[str, Json], depth: int) -> dict[str, Json] | None:
     given = schema.get("properties")
-    properties: Mapping[str, Json] = given if isinstance(given, Mapping) else {}
+    # References make little text long: each name may lead to all of them again.
+    properties: Mapping[str, Json] = dict(islice(given.items(), MOST_LOOKED)) if isinstance(given, Mapping) else {}
     wanted = schema.get("required")
     required = set(map(str, wanted)) if isinstance(wanted, list) else set()
     found: dict[str, Json] = {}

@@ -25,6 +25,7 @@ START_SECONDS = 30.0
 MOST_LINE = 4 * 2**20  # bytes of one message
 MOST_STRAY = 1_000  # lines that are no answer, while one is waited for
 MOST_WAITING = 256  # lines read ahead
+MOST_ID = 100  # characters of the id of what a server asks
 LOOK_SECONDS = 0.05
 END_SECONDS = 2.0
 # All that a server sees of this process's environment besides the variables that its organization names for it.
@@ -138,6 +139,9 @@ class Wire:
 
     def _send(self, message: Json) -> None:
         stdin = self._pipe(self._process.stdin)
+        deaf = threading.Timer(self._seconds, self._kill)  # a pipe that nobody empties takes no more, and waits for ever
+        deaf.daemon = True
+        deaf.start()
         try:
             stdin.write(json.dumps(message, ensure_ascii=True).encode() + b"\n")
             stdin.flush()
@@ -145,6 +149,8 @@ class Wire:
             raise OSError("it has ended") from None
         except BrokenPipeError:
             raise OSError("it has ended, or hears no more") from None
+        finally:
+            deaf.cancel()
 
     def _answer(self, number: int, seconds: float) -> dict[str, Json]:
         late = threading.Event()
@@ -165,7 +171,7 @@ class Wire:
                 message = _message(line)
                 if message.get("id") == number and ("result" in message or "error" in message):
                     return message
-                if "method" in message and "id" in message:
+                if "method" in message and len(str(message.get("id", ""))) in range(1, MOST_ID):
                     self._send(_reply(message))
                 stray += 1
                 if stray > MOST_STRAY:

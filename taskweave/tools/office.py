@@ -18,7 +18,7 @@ from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.files import file_name
 from taskweave.tools.hand import Hand
-from taskweave.tools.tool import Line, MaybeLine
+from taskweave.tools.tool import Line, Value
 
 SCHEMA = "CREATE TABLE documents (name TEXT PRIMARY KEY COLLATE NOCASE, revision INTEGER, author TEXT, changed TEXT, data BLOB);"
 EXTRA = "tools"
@@ -32,7 +32,7 @@ MOST_PARTS = 100  # sheets of a workbook
 _MODIFIED = re.compile(rb"(<dcterms:modified[^>]*>)[^<]*")
 _WRONG = (KeyError, ValueError, TypeError, AttributeError, IndexError, SyntaxError, RecursionError, zipfile.BadZipFile)
 
-Row = Annotated[list[MaybeLine | float | int | None], Field(max_length=MOST_COLUMNS)]
+Row = Annotated[list[Value], Field(max_length=MOST_COLUMNS)]
 Columns = Annotated[list[Line], Field(min_length=1, max_length=MOST_COLUMNS)]
 Rows = Annotated[list[Row], Field(max_length=MOST_ROWS)]
 
@@ -94,6 +94,7 @@ def keep(hand: Hand, name: str, ending: str, document: Any) -> Json:
     data = saved(document, hand.moment)
     if len(data) > MOST_DATA:
         raise ToolRefused(f"{kept!r} would hold {len(data):,} bytes; a document holds {MOST_DATA:,} at the most. Begin another one")
+    checked(data, kept)  # what nobody could open again is not kept
     if not rows and hand.rows("SELECT count(*) FROM documents")[0][0] >= MOST_DOCUMENTS:
         raise ToolRefused(f"there are {MOST_DOCUMENTS} documents, and no more are kept. Change one that there is")
     hand.based_on("document", kept, before)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated
@@ -23,6 +24,7 @@ from taskweave.tools.tool import MOST_PROSE, tool
 MOST_ROWS, MOST_CELL = 50, 200  # rows of an answer, characters of a cell
 STEPS_A_LOOK, MOST_LOOKS = 10_000, 300  # instructions of SQLite's machine: three million
 MOST_MEMORY = 256  # MiB by which a statement may raise the process's peak
+MOST_SECONDS = 30.0  # the last resort: a step may be long where texts are
 MOST_VALUE = 65_536  # bytes of a text in a statement
 PRIVATE = frozenset({"mails", "mailboxes", "documents", "landed", "artifact_files"})
 _TOLD = """people readings deliverables pages page_revisions page_comments tickets ticket_notes ticket_labels ticket_links messages
@@ -61,9 +63,9 @@ Sql = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_
 class _Guard:
     """What SQLite asks while it prepares and runs one statement; `why` is the first thing that was refused."""
 
-    def __init__(self, *, writing: bool, moment: str) -> None:
+    def __init__(self, *, writing: bool, moment: str, tried: bool) -> None:
         self._writing, self._moment, self._looks, self.why = writing, moment, 0, ""
-        self._peak = _peak_memory()
+        self._peak = _peak_memory() if tried else None
 
     def authorize(self, action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
         """SQLITE_OK or SQLITE_DENY for one action of the statement (sqlite3_set_authorizer)."""
@@ -93,7 +95,7 @@ class _Guard:
         self._looks += 1
         if self._looks > MOST_LOOKS:
             self.why = self.why or f"the statement takes more than {STEPS_A_LOOK * MOST_LOOKS:,} steps; narrow it"
-        elif _peak_memory() - self._peak > MOST_MEMORY:
+        elif self._peak is not None and _peak_memory() - self._peak > MOST_MEMORY:
             self.why = self.why or f"the statement takes more than {MOST_MEMORY} MiB of memory; narrow it"
         else:
             return 0
@@ -101,7 +103,9 @@ class _Guard:
 
     def clock(self, name: str, *given: Json) -> Json:
         """A date function of SQLite whose `now` is the simulated one, and which knows no time zone but its own."""
-        arguments = list(given)
+        # SQLite takes bytes for a text, and reads neither beyond a NUL.
+        arguments = [bytes(a).decode("latin-1") if isinstance(a, bytes) else a for a in given]
+        arguments = [a.partition("\0")[0] if isinstance(a, str) else a for a in arguments]
         place = 1 if name == "strftime" else 0
         if len(arguments) <= place:
             arguments.append("now")
@@ -112,6 +116,18 @@ class _Guard:
         with contextlib.closing(sqlite3.connect(":memory:")) as db:
             marks = ", ".join("?" * len(arguments))
             return db.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
+
+
+@contextlib.contextmanager
+def ended_after(seconds: float, end: Callable[[], None]) -> Iterator[None]:
+    """`end` is called, by another thread, once this has taken so long."""
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _peak_memory() -> float:
@@ -150,9 +166,10 @@ def _by_chance(*_: Json) -> Json:
 
 
 def _run(hand: Hand, statement: str, *, writing: bool, then: Callable[[sqlite3.Cursor], Json]) -> Json:
-    guard = _Guard(writing=writing, moment=hand.moment)
+    guard = _Guard(writing=writing, moment=hand.moment, tried=hand.tried)
+    late = ended_after(MOST_SECONDS, partial(_end, hand.db, guard)) if hand.tried else contextlib.nullcontext()
     try:
-        with _guarded(hand.db, guard):
+        with _guarded(hand.db, guard), late:
             said = then(hand.db.execute(statement))
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
         told = str(error)
@@ -164,12 +181,22 @@ def _run(hand: Hand, statement: str, *, writing: bool, then: Callable[[sqlite3.C
     return said
 
 
+def _end(db: sqlite3.Connection, guard: _Guard) -> None:
+    guard.why = guard.why or f"the statement takes more than {MOST_SECONDS:g} seconds; narrow it"
+    db.interrupt()
+
+
 def _found(cursor: sqlite3.Cursor) -> Json:
     if cursor.description is None:
         raise ValueError("this is no query; give a SELECT")
     rows = cursor.fetchmany(MOST_ROWS + 1)
     columns = [column[0] for column in cursor.description]
     return {"columns": columns, "rows": [[_cell(value) for value in row] for row in rows[:MOST_ROWS]], "more": len(rows) > MOST_ROWS}
+
+
+def quoted(name: str) -> str:
+    """A table's or a column's name, as SQL takes any."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _cell(value: Json) -> Json:
@@ -207,8 +234,7 @@ def sql_tables(hand: Hand) -> Json:
     names = [n for (n,) in hand.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") if n.casefold() not in PRIVATE]
     told = []
     for name in names[:MOST_ROWS]:
-        quoted = name.replace('"', '""')
-        columns = [column[1] for column in hand.rows(f'PRAGMA table_info("{quoted}")')]
-        ((count,),) = hand.rows(f'SELECT count(*) FROM "{quoted}"')
+        columns = [column[1] for column in hand.rows(f"PRAGMA table_info({quoted(name)})")]
+        ((count,),) = hand.rows(f"SELECT count(*) FROM {quoted(name)}")
         told.append({"table": name, "columns": columns, "rows": count, "own": name.casefold() not in KEPT})
     return {"tables": told, "more": len(names) > MOST_ROWS}

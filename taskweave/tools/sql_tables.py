@@ -13,8 +13,8 @@ from pydantic import Field, StringConstraints
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.hand import Hand
-from taskweave.tools.sql import KEPT, PRIVATE, _cell, _found, _run
-from taskweave.tools.tool import MaybeLine, tool
+from taskweave.tools.sql import KEPT, PRIVATE, _cell, _found, _run, quoted
+from taskweave.tools.tool import Value, tool
 
 MOST_COLUMNS, MOST_ROWS, SAMPLE = 20, 100, 3
 
@@ -30,7 +30,9 @@ def sql_describe(hand: Hand, table: Name) -> Json:
     name = _table(hand, table)
     columns = [{"column": column[1], "type": column[2] or "any"} for column in hand.rows(f'PRAGMA table_info("{name}")')]
     ((count,),) = hand.rows(f'SELECT count(*) FROM "{name}"')
-    rows = [[_cell(value) for value in row] for row in hand.rows(f'SELECT * FROM "{name}" ORDER BY 1 LIMIT {SAMPLE}')]
+    # What a table computes by itself is not among its columns here: nothing bounds it.
+    listed = ", ".join(quoted(column["column"]) for column in columns)
+    rows = [[_cell(value) for value in row] for row in hand.rows(f'SELECT {listed} FROM "{name}" ORDER BY 1 LIMIT {SAMPLE}')]
     return {"table": name, "columns": columns, "rows": count, "first": rows, "own": name.casefold() not in KEPT}
 
 
@@ -50,7 +52,7 @@ def sql_insert(
     hand: Hand,
     table: Name,
     rows: Annotated[
-        list[Annotated[list[MaybeLine | float | int | None], Field(min_length=1, max_length=MOST_COLUMNS)]],
+        list[Annotated[list[Value], Field(min_length=1, max_length=MOST_COLUMNS)]],
         Field(min_length=1, max_length=MOST_ROWS),
     ],
 ) -> Json:

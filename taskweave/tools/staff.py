@@ -22,11 +22,15 @@ class Staff:
         self._spans: dict[str, list[tuple[str, Person | None]]] = {person.id: [("", person)] for person in people}
         self._waiting: list[tuple[int, str, str, Person | None]] = [(0, "", id, spans[0][1]) for id, spans in self._spans.items()]
         self._days: dict[str, Mapping[str, Person]] = {}
+        self._guests: dict[str, Person] = {}
 
     def admit(self, person: Person) -> None:
-        """Let somebody look who is not one of the organization: no table has them."""
-        self._spans[person.id] = [("", person)]
-        self._days.clear()
+        """Let somebody look who is not one of the organization: no table has them, and nobody finds them."""
+        self._guests[person.id] = person
+
+    def who(self, id: str, day: str) -> Person | None:
+        """Who has this id on this day, a guest too."""
+        return self.present(day).get(id) or self._guests.get(id)
 
     def join(self, person: Person, week: int, since: date) -> None:
         """From this day of this week on it is one of them, or the same with another role."""

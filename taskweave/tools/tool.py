@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from taskweave.tools.hand import Hand
 
 MOST_LINE, MOST_PROSE = 200, 8_000  # characters of an argument
+MOST_WHOLE = 2**53  # a larger number is no longer whole in a sheet, nor in most readers of JSON
+_NO_CHARACTERS = "\ufffe\uffff"  # which XML, and so no document, can hold
 
 
 def _printable(text: str, also: str) -> str:
     for character in text:
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in also:
+        if character in _NO_CHARACTERS or (unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in also):
             raise ValueError(f"holds the character U+{ord(character):04X}, which is not allowed here")
     return text
 
@@ -39,10 +41,17 @@ def _prose(text: str) -> str:
     return _printable(text.replace("\r\n", "\n"), "\n\t")
 
 
+def _whole(number: int) -> int:
+    if abs(number) > MOST_WHOLE:
+        raise ValueError("is too large a number")
+    return number
+
+
 # One line, and text of many: neither holds control characters, so that a header, a file's name or a fence cannot be broken out of.
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_LINE), AfterValidator(_one_line)]
 MaybeLine = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MOST_LINE), AfterValidator(_one_line)]
 Prose = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_PROSE), AfterValidator(_prose)]
+Value = MaybeLine | float | Annotated[int, AfterValidator(_whole)] | None  # of a cell
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class Tool:
         hints = get_type_hints(self.function, include_extras=True)
         named = list(inspect.signature(self.function).parameters.values())[1:]
         fields: dict[str, Any] = {p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in named}
-        return create_model(self.name, __config__=ConfigDict(extra="forbid", frozen=True, strict=False), **fields)
+        return create_model(self.name, __config__=ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False), **fields)
 
     @cached_property
     def schema(self) -> dict[str, Json]:

@@ -18,7 +18,7 @@ from taskweave.tools.office import EXTRA, MOST_COLUMNS, MOST_ROWS, WORD, opened
 from taskweave.tools.tool import Line, MaybeLine, Prose, tool
 from taskweave.tools.word import changed, is_heading, write_lines
 
-MOST_SHOWN, MOST_COMMENTS = 8_000, 200
+MOST_SHOWN, MOST_COMMENTS, MOST_TEXT = 8_000, 200, 1_000_000
 
 
 @tool(needs=EXTRA)
@@ -61,11 +61,14 @@ def document_delete_section(hand: Hand, name: Line, heading: Line) -> Json:
 def document_replace_text(hand: Hand, name: Line, old: Line, new: MaybeLine) -> Json:
     """Replace some words by others wherever they stand in a Word document."""
     called, document = opened(hand, name, WORD)
-    count = 0
+    count, size = 0, 0
     for paragraph in document.paragraphs:
         if old in paragraph.text:
             count += paragraph.text.count(old)
             paragraph.text = paragraph.text.replace(old, new)
+        size += len(paragraph.text)
+        if size > MOST_TEXT:
+            raise ToolRefused(f"{called!r} would hold more than {MOST_TEXT:,} characters; replace by less, or in another document")
     if not count:
         raise ToolRefused(f"{called!r} does not say {old!r}; document_read shows what it says")
     return {**changed(hand, called, document), "replaced": count}

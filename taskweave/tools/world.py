@@ -21,7 +21,8 @@ from taskweave.tools.hand import Hand, Person
 from taskweave.tools.staff import Staff
 from taskweave.tools.tool import Tool
 
-MOST_PAGES = 16_384  # of 4 KiB: a database of 64 MiB
+MOST_PAGES = 16_384  # of 4 KiB: tools make a database of 64 MiB at the most
+NO_BOUND = 2**31 - 2  # pages, SQLite's own bound
 MOST_FILE = 2 * 2**20  # bytes of one file
 MOST_FILES, MOST_BYTES = 20_000, 256 * 2**20  # of a run: beyond, nothing more is written
 DATABASE = "company.db"
@@ -99,7 +100,6 @@ class World:
         self.unwritten: dict[str, str] = {}
         # No statement is kept: one prepared for the world itself must not serve a caller who may see less.
         self._db = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        self._db.execute(f"PRAGMA max_page_count = {MOST_PAGES}")
         self._db.execute("PRAGMA temp_store = MEMORY")
         for schema in (_SCHEMA, *schemas):
             self._db.executescript(schema)
@@ -109,7 +109,7 @@ class World:
         self._db.close()
 
     def admit(self, person: Person) -> None:
-        """Let somebody look who is not one of the organization: no table has them."""
+        """Let somebody look who is not one of the organization: no table has them, and nobody finds them."""
         self._staff.admit(person)
 
     def join(self, person: Person, week: int, since: date) -> None:
@@ -163,7 +163,7 @@ class World:
             effect = Effect(key=key, tool=tool.name, arguments=dict(arguments), actor=actor, moment=moment, seen={})
             try:
                 effect = Effect(**{**asdict(effect), "arguments": tool.checked(arguments)})
-                said, hand = self._perform(effect, day, bounded=True)
+                said, hand = self._perform(effect, day, bounded=True, tried=True)
             except ToolRefused as refused:
                 return Called(ok=False, said=str(refused))
         effect = Effect(**{**asdict(effect), "seen": hand.seen})
@@ -272,28 +272,31 @@ class World:
     def _has_landed(self, key: str) -> bool:
         return self._db.execute("SELECT 1 FROM landed WHERE key = ?", (key,)).fetchone() is not None
 
-    def _perform(self, effect: Effect, day: str, *, bounded: bool = False) -> tuple[Json, Hand]:
+    def _perform(self, effect: Effect, day: str, *, bounded: bool = False, tried: bool = False) -> tuple[Json, Hand]:
         """Do what the effect says among the people of a day; where it is `bounded`, within the bounds of a run's files.
 
-        On a refusal nothing of it stays.
+        On a refusal nothing of it stays.  `tried`: see Hand.
         """
         tool = self._tools.get(effect.tool)
         if tool is None:
             raise ToolRefused(f"there is no tool {effect.tool!r}; there are {', '.join(sorted(self._tools))}")
-        present = self._staff.present(day)
-        if effect.actor not in present:
+        me = self._staff.who(effect.actor, day)
+        if me is None:
             raise ToolRefused(f"nobody here is called {effect.actor!r}")
         if bounded and tool.writes:
             self._check_room()
         hand = Hand(
             db=self._db,
-            me=present[effect.actor],
-            people=present,
+            me=me,
+            people=self._staff.present(day),
             moment=effect.moment,
             key=effect.key,
             domain=self._domain,
+            tried=tried,
             expected=effect.seen,
         )
+        # What the world notes itself always finds room: a week lands however full tools have made the database.
+        self._db.execute(f"PRAGMA max_page_count = {MOST_PAGES}")
         self._db.execute("SAVEPOINT call")
         done = False
         try:
@@ -301,13 +304,14 @@ class World:
             if bounded:
                 self._check_files(hand)
             done = True
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, ArithmeticError) as error:  # also what a document's library will not take
             raise ToolRefused(f"{effect.tool}: {error}") from None
         finally:
             if self._db.in_transaction:
                 if not done:
                     self._db.execute("ROLLBACK TO call")
                 self._db.execute("RELEASE call")
+            self._db.execute(f"PRAGMA max_page_count = {NO_BOUND}")
         return said, hand
 
     @contextlib.contextmanager
