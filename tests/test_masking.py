@@ -76,20 +76,25 @@ def test_fewer_characters_than_a_run_are_no_secret() -> None:
     assert Mask(KEY).masked(ending) == ending
 
 
+def test_whatever_is_no_models_key_is_a_secret_also_when_it_is_a_word() -> None:
+    assert Mask("opensesame").masked("535 not opensesame") == f"535 not {HIDDEN}"
+    assert Mask("sesame").masked("535 not sesame") == f"535 not {HIDDEN}"
+
+
 @pytest.mark.parametrize("word", ["x", "none", "EMPTY", "no-key-required", "lm-studio", "a.b"])
 def test_a_word_in_the_place_of_a_key_changes_no_answer(word: str) -> None:
     answer = f'{{"text": "an EMPTY box, goal none, a key is required: no-key-required, lm-studio, {word}"}}'
-    assert Mask(word).masked(answer) == answer
+    assert Mask(word, words=True).masked(answer) == answer
 
 
 @pytest.mark.parametrize("word", ["x", "none", "EMPTY", "lm-studio", "a.b"])
 def test_a_word_in_the_place_of_a_key_is_hidden_in_errors_where_it_is_a_word(word: str) -> None:
-    assert Mask(word).line(f"the key {word}, not {word}y or x{word}") == f"the key {HIDDEN}, not {word}y or x{word}"
+    assert Mask(word, words=True).line(f"the key {word}, not {word}y or x{word}") == f"the key {HIDDEN}, not {word}y or x{word}"
 
 
 def test_a_short_key_with_a_digit_or_a_long_one_without_is_a_secret() -> None:
     for key in ("abcdefg1", "Abcdefghijklmnopqrstuv"):
-        assert Mask(key).masked(f"it is {key}") == f"it is {HIDDEN}"
+        assert Mask(key, words=True).masked(f"it is {key}") == f"it is {HIDDEN}"
 
 
 def test_two_keys_in_one_text_are_both_hidden_and_what_stands_between_them_is_not() -> None:

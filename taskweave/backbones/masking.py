@@ -1,8 +1,8 @@
 """Where does a key stand in a text that came from elsewhere?  Entry point: `Mask`, through which all that a server sends must go.
 
 A server may give a key back cut short, in capitals, with blanks in between or escaped: a run of `LEAST` characters of it, one after
-another, is hidden in whatever form it stands.  What is given to a server that asks for no key (`x`, `none`, `no-key-required`) is no
-secret, and its letters stand in any answer: it is hidden in errors alone, where it stands as a word.  Pure: it knows no server.
+another, is hidden in whatever form it stands, a shorter one where it stands whole.  But what is given to a model that asks for no key (`x`,
+`none`, `no-key-required`) is no secret, and its letters stand in any answer.  Pure: it knows no server.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _UNIT = re.compile(f"{_ESCAPED.pattern}|[\\s\\S]", re.IGNORECASE)
 
 
 class Mask:
-    """Hides one key, "" where there is none."""
+    """Hides one key, "" where there is none.  With `words` a short one, or a word, is hidden in errors alone, where it stands as a word."""
 
-    def __init__(self, key: str) -> None:
-        secret = len(key) >= LEAST and not (len(key) <= _LONGEST_WORD and _A_WORD.fullmatch(key))
+    def __init__(self, key: str, *, words: bool = False) -> None:
+        secret = not words or (len(key) >= LEAST and not (len(key) <= _LONGEST_WORD and _A_WORD.fullmatch(key)))
         self._key, self._word = (key, "") if secret else ("", key)
-        forms = [key.lower(), *_as_base64(key)] if secret else []
+        forms = [key.lower(), *_as_base64(key)] if secret and len(key) >= LEAST else []
         self._runs = frozenset(form[at : at + LEAST] for form in forms for at in range(len(form) - LEAST + 1))
 
     def masked(self, text: str) -> str:

@@ -86,7 +86,7 @@ class OpenAI:
             )
         if self._key and not _HEADER.fullmatch(self._key):
             raise BadInput("OPENAI_API_KEY holds blanks or characters that no key has; set it anew")
-        self._mask = Mask(self._key)
+        self._mask = Mask(self._key, words=True)
         self._timeout, self._transport = timeout, transport
         self._connect_timeout = min(10.0, timeout / 2)  # well before the whole call's, which cannot tell whether anything was sent
         self._dialect = Dialect()
