@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, StringConstraints
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.hand import Hand
+from taskweave.tools.said import said
 from taskweave.tools.tool import Line, Prose, tool
 
 SCHEMA = """
@@ -80,6 +81,6 @@ def render(db: sqlite3.Connection, name: str) -> Iterator[tuple[str, bytes]]:
     CASE thread WHEN '' THEN id ELSE thread END, thread <> '', at, id"""
     parts = []
     for id, author, at, text, thread in db.execute(query, (name,)):
-        lines = f"**{author}** {at}\n\n{text}\n" + (f"\n({reacted[id]})\n" if id in reacted else "")
+        lines = f"**{author}** {at}\n\n{said(text)}\n" + (f"\n({reacted[id]})\n" if id in reacted else "")
         parts.append("".join(f"> {line}".rstrip() + "\n" for line in lines.splitlines()) if thread else lines)
     yield f"chat/{name}.md", "\n".join(parts).encode()

@@ -12,6 +12,7 @@ from typing import Literal
 from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.hand import Hand
+from taskweave.tools.said import said
 from taskweave.tools.tool import Line, MaybeLine, Prose, tool
 
 SCHEMA = """
@@ -79,12 +80,12 @@ def render(db: sqlite3.Connection, name: str) -> Iterator[tuple[str, bytes]]:
             "",
             f"{status}, {priority}; opened by {reporter} {opened}; assigned to {assignee or 'nobody'}",
             "",
-            text,
+            said(text),
         ]
         labels = [label for (label,) in db.execute("SELECT label FROM ticket_labels WHERE ticket = ? ORDER BY label", (name,))]
         lines += ["", f"Labels: {', '.join(labels)}"] if labels else []
         links = db.execute("SELECT relation, other FROM ticket_links WHERE ticket = ? ORDER BY relation, other", (name,))
         lines += [f"- {relation} {other}" for relation, other in links]
         notes = db.execute("SELECT author, at, status, text FROM ticket_notes WHERE ticket = ? ORDER BY revision", (name,))
-        lines += [f"\n## {at}, {author}: {now}\n\n{note}" for author, at, now, note in notes]
+        lines += [f"\n## {at}, {author}: {now}\n\n{said(note)}" for author, at, now, note in notes]
         yield f"tickets/{name}.md", ("\n".join(lines) + "\n").encode()
