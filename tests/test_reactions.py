@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import pytest
 
 from taskweave.api import Run, reacted
 from taskweave.errors import BadInput
-from taskweave.experiments.reactions import GIVEN, PLANNED, SPEAKING, Group, Reaction, Reactions, When, reactions
+from taskweave.evaluation.keywords import phrases
+from taskweave.experiments.reactions import GIVEN, PLANNED, SPEAKING, Group, Reaction, Reactions, When, _says, reactions
 from taskweave.experiments.rows import RunRows
 from taskweave.experiments.telling import LEAST_WIDTH, WIDTH
 from taskweave.experiments.telling_reactions import told
@@ -223,3 +225,11 @@ def test_every_incident_of_the_library_says_what_it_asks_for(name: str) -> None:
         said = asked(payload["effects"])
         assert len(said) == len(payload["effects"]) >= 1, payload["title"]
         assert all(len(one) > 8 for one in said)
+
+
+def test_one_word_in_common_is_not_work_for_an_incident_and_two_are() -> None:
+    event = cast(Any, SimpleNamespace(row={"title": "Cookies end"}, words=phrases("consent of visitors; costs of tracking")))
+    assert not _says("Count the visitors of the fair", event)
+    assert not _says("Lower the costs of paper", event)
+    assert _says("Ask visitors before tracking", event)
+    assert _says("What the cookies end means", event)

@@ -30,6 +30,7 @@ When = Literal["before", "while", "after"]
 GROUPS: tuple[Group, ...] = ("affected", "others")
 WHENS: tuple[When, ...] = ("before", "while", "after")
 CATEGORIES = ("policy", "economic", "technology", "internal")
+ENOUGH_WORDS = 2  # of an incident, in a text that speaks of it
 SPEAKING, GIVEN, PLANNED = "plans that speak of it", "hours of tasks for it", "hours planned"
 
 
@@ -257,8 +258,14 @@ def _is_for(run: RunRows, event: _Event, task: Fields) -> bool:
 
 
 def _says(text: str, event: _Event) -> bool:
-    """Whether a text names an incident by its title, or has a phrase of it that the base has not."""
-    return str(event.row["title"]).casefold() in text.casefold() or bool(_phrases(text) & event.words)
+    """Whether a text names an incident by its title, or has words of it that the base has not: two, or several in a row.
+
+    One alone (`costs`, `visitors`) says nothing: another task may have it by chance.
+    """
+    if str(event.row["title"]).casefold() in text.casefold():
+        return True
+    shared = _phrases(text) & event.words
+    return len(shared) >= ENOUGH_WORDS or any(" " in phrase for phrase in shared)
 
 
 def _planned(run: RunRows, event: _Event, group: Group, span: Span) -> Figure:

@@ -169,9 +169,7 @@ def world_of(people: Iterable[Person], *, domain: str, folder: Path | None) -> W
     """A new world with all tools for these people; `domain` stands in addresses, files go below `folder`."""
     people = tuple(people)
     if any(person.id == mail.OUTBOX for person in people):
-        raise BadInput(
-            f"nobody whose id is {mail.OUTBOX!r} can use tools: mail to others lies there. Give the role another title"
-        )
+        raise BadInput(f"nobody whose id is {mail.OUTBOX!r} can use tools: mail to others lies there. Give the role another title")
     schemas = [module.SCHEMA for module in _THINGS.values()]
     renders = {kind: module.render for kind, module in _THINGS.items()}
     return World(tools=TOOLS, schemas=schemas, renders=renders, people=people, domain=domain, folder=folder)
