@@ -65,10 +65,17 @@ def copy_starter(folder: Path) -> list[Path]:
     files = [(file, folder / file.name) for file in sorted(starter.iterdir()) if file.is_file()]
     files += [(file, folder / "prompts" / file.name) for file in prompt_files(shipped_prompts("full"))]
     files += [(file, folder / "prompts" / COMPACT / file.name) for file in prompt_files(shipped_prompts("compact"))]
+    there = folder.exists()
     try:
         (folder / "prompts" / COMPACT).mkdir(parents=True, exist_ok=True)
         for source, target in files:
             shutil.copyfile(source, target)
     except OSError as error:
+        # Nothing is left half written: it would stand in the way of a second attempt.
+        for place in list(folder.iterdir()) if there and folder.is_dir() else [folder]:
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            else:
+                place.unlink(missing_ok=True)
         raise BadInput(f"{folder}: cannot be written ({error.strerror}). Name another folder.") from error
     return [target for _, target in files]

@@ -427,3 +427,20 @@ def test_the_closing_table_asks_each_organization_for_its_own_weeks(parent: Run,
         found = {one.role: one for one in closing(pool, first.organization, first.population, later=later).roles}
     assert found["Mender"].demand > 0
     assert found["Mender"].demand < found["Joiner"].demand / 3
+
+
+def test_where_all_of_a_role_have_left_its_cases_wait_and_incidents_may_name_it_as_without_an_amendment(tmp_path: Path) -> None:
+    incident = {
+        "title": "The clerk goes",
+        "at": "2026-01-14",
+        "affects": "all",
+        "effects": [{"departure": {"role": "Clerk", "count": 1}}, {"hire": {"role": "Clerk", "in": "2 weeks"}}],
+    }
+    base = simulated(tmp_path / "base", SHOP, until=UNTIL, incidents=[incident])
+    later, other = tmp_path / "later.yaml", tmp_path / "other.yaml"
+    later.write_text("title: The clerks are ill\neffects: [absence: {role: Clerk, for: 1 week}]\n", encoding="utf-8")
+    other.write_text(changed(domain="Furniture"), encoding="utf-8")
+    fork = base.fork(at=f"week:{WEEK}", org=other, incidents=[later], out=tmp_path / "fork")
+    assert not list(events(fork, "abandon"))
+    assert {row["title"] for row in rows(fork, "incidents")} == {"The clerk goes", "The clerks are ill"}
+    assert list(events(fork, "hire"))

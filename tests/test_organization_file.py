@@ -298,6 +298,8 @@ ROLES = "roles: {CEO: {}, CTO: {reports_to: CEO, leads: Product}, Engineer: {rep
         ("roles: {CEO: {hours: -4}}", "roles.CEO.hours: '-4': a subtask takes at least 0.25 hours"),
         ("roles: {CEO: {hours: 0-4}}", "a subtask takes at least 0.25 hours"),
         ("roles: {CEO: {demand: 1e308}}", "must be at most 100"),
+        ("roles: {CEO: {}}\nenvironment: {x: {start: 1e308}}", "is too large: figures go up to 1e+15"),
+        ("roles: {CEO: {}}\nenvironment: {x: {start: 1, drift: 1e300/week}}", "is too large: figures go up to 1e+15"),
         ("roles: {CEO: {hours: 9:30}}", "'9:30' is not a range of hours such as '5-14'"),
         ("roles: {CEO: {like: Backend Enginer}}", "the role catalogue has no 'Backend Enginer'; did you mean 'Backend Engineer'?"),
         ("roles: {CEO: {activities: [analyze]}}", "unknown activity 'analyze' of 'CEO'; did you mean 'analyse'?"),

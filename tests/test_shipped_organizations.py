@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from taskweave.errors import BadInput
 from taskweave.org.catalogue import CatalogueEntry, lookup, titles
 from taskweave.org.delegation import Delegation
 from taskweave.org.organization import Organization, Role
 from taskweave.org.population import Population
 from taskweave.org.schema import load
-from taskweave.shipped import shipped
+from taskweave.shipped import copy_starter, shipped
 
 SIZES = {  # agents, tiers, departments
     "company_a": (15, 3, 3),
@@ -350,3 +353,24 @@ def test_files_informed_by_onet_credit_it() -> None:
     for name in ("business", "finance", "government", "manufacturing", "technology"):
         head = (shipped("orgs") / "roles" / f"{name}.yaml").read_text(encoding="utf-8").split("\n\n")[0]
         assert "O*NET" in head, name
+
+
+def test_a_starter_that_could_not_be_written_whole_leaves_nothing_and_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, copy = [], shutil.copyfile
+
+    def full(source: Path, target: Path) -> None:
+        if len(copied) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        copied.append(copy(source, target))
+
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path / "new", tmp_path / "there"):
+        copied.clear()
+        monkeypatch.setattr(shutil, "copyfile", full)
+        with pytest.raises(BadInput, match="No space left"):
+            copy_starter(folder)
+        assert not folder.exists() or not list(folder.iterdir())
+        monkeypatch.undo()
+        assert copy_starter(folder)

@@ -275,10 +275,19 @@ NAME = scalar(clean_name, {"type": ["string", "number", "boolean"]}, "a name")
 
 
 # ------------------------------------------------------------ numbers
+LARGEST = 1e15  # a year of changes by so much, and noise upon it, stays a number
+
+
 def _number(text: str) -> float:
     if not re.fullmatch(NUMBER, text) or not isfinite(float(text)):
         raise ValueError(f"{said(text)} is not a number")
     return float(text)
+
+
+def _bounded(value: float, text: str) -> float:
+    if abs(value) > LARGEST:
+        raise ValueError(f"{said(text)} is too large: figures go up to {LARGEST:g}")
+    return value
 
 
 def number(*, least: float | None = None, more_than: float | None = None, most: float | None = None) -> Kind:
@@ -292,7 +301,7 @@ def number(*, least: float | None = None, more_than: float | None = None, most: 
             raise ValueError(f"{said(text)} must be at least {least:g}")
         if most is not None and value > most:
             raise ValueError(f"{said(text)} must be at most {most:g}")
-        return value
+        return _bounded(value, text)
 
     bounds = {"minimum": least, "exclusiveMinimum": more_than, "maximum": most}
     return scalar(parse, {"type": "number", **{name: bound for name, bound in bounds.items() if bound is not None}}, "a number")
@@ -361,7 +370,7 @@ def _weekly(text: str) -> float:
     found = re.fullmatch(rf"({NUMBER})(?: */ *week)?", text)
     if not found:
         raise ValueError(f"{said(text)} is not a change a week such as '+0.02/week'")
-    return _number(found[1])
+    return _bounded(_number(found[1]), text)
 
 
 WEEKLY = scalar(_weekly, {"anyOf": [{"type": "number"}, {"type": "string", "pattern": "/ *week$"}]}, "a change such as '+0.02/week'")

@@ -75,7 +75,7 @@ class Recurring:
                 self._begin(name, work, week, 1)
 
     def amend(self) -> None:
-        """The organization is another one: its roles' agents serve the lines, and cases that it has no work or nobody for are abandoned.
+        """The organization is another one: its roles' agents serve the lines, and cases for which it has no work or no role are abandoned.
 
         A case that goes on does so by the steps with which it began.
         """
@@ -86,7 +86,7 @@ class Recurring:
         for case in list(self._cases.values()):
             work = case.work
             roles = {work.role, *([work.escalate.to] if work.escalate else [])}
-            if case.name in stage.setting.org.work and roles <= set(here.values()):
+            if case.name in stage.setting.org.work and roles <= set(stage.setting.org.roles):  # where all have left, it waits
                 continue
             assert case.step is not None
             self._line(work.escalate.to if case.aside and work.escalate else work.role, work).drop(case.step)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taskweave.backbones.legible import legible
-from taskweave.backbones.masking import Mask
+from taskweave.backbones.masking import LEAST, Mask
 from taskweave.errors import BadInput, ToolRefused
 from taskweave.records import Json, canonical
 from taskweave.tools.mcp_schema import checked, tamed
@@ -254,6 +254,9 @@ class McpServers:
             except OSError as why:
                 self._failures[name] += 1
                 raise OSError(f"the server {name}: {mask.line(why)}") from None
+            if not isinstance(result.get("content"), list) and result.get("structuredContent") is None:
+                self._failures[name] += 1
+                raise OSError(f"the server {name}: what it answers has no content")
             self._failures[name] = 0
         return {"ok": result.get("isError") is not True, "said": _said(result, mask)}
 
@@ -272,7 +275,8 @@ class _Masks:
     """Hides what the variables of a server hold, wherever it might say it."""
 
     def __init__(self, one: McpServer) -> None:
-        self._masks = [Mask(os.environ.get(name, "")) for name in one.env]
+        # So few characters are no secret (`1`, `debug`), and stand in any answer.
+        self._masks = [Mask(value, words=len(value) < LEAST) for value in (os.environ.get(name, "") for name in one.env)]
 
     def masked(self, text: str) -> str:
         for mask in self._masks:
@@ -288,7 +292,10 @@ class _Masks:
         return self.masked(value) if isinstance(value, str) else value
 
     def line(self, what: object, most: int = 600) -> str:
-        return Mask("").line(self.masked(str(what)[: 4 * most]), most)
+        said = self.masked(str(what)[: 4 * most])
+        for mask in self._masks:
+            said = mask.line(said, most)
+        return Mask("").line(said, most)
 
 
 def _said(result: Mapping[str, Json], mask: _Masks) -> str:

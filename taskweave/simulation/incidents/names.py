@@ -29,7 +29,8 @@ class Who:
             for agent in population:
                 if agent.role == department.head:
                     self._call("department", name, agent.id)
-        for agent in population.agents:
+        # Who has left a role that is still there is meant by its name, too: it may be that all have.
+        for agent in (*population.agents, *(agent for agent in population.former if agent.role in org.roles)):
             self._call("agent", agent.id, agent.id)
             self._call("agent", agent.persona.name, agent.id)
             self._call("role", agent.role, agent.id)

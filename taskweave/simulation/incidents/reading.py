@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import date
 
@@ -64,7 +65,11 @@ class Reader:
         if not isinstance(node, Scalar):
             self.wrong(node, f"{name} is a text")
             return None
-        return " ".join(node.text.split())
+        text = " ".join(node.text.split())
+        if (unseen := next((char for char in text if unicodedata.category(char) in ("Cc", "Cs")), None)) is not None:
+            self.wrong(node, f"{name} holds the character U+{ord(unseen):04X}, which no text may hold")
+            return None
+        return text
 
     def needed(self, node: Node, fields: Fields, name: str, example: str) -> str | None:
         """A text that has to be there."""
@@ -92,7 +97,7 @@ class Reader:
             return None
         if text.isdecimal() and len(text) <= MOST_DIGITS and int(text) > 0:
             return int(text)
-        self.wrong(fields[name], f"{name} is {text[:SHOWN]!r}; it is a whole number above 0")
+        self.wrong(fields[name], f"{name} is {text[:SHOWN]!r}; it is a whole number above 0, of at most {MOST_DIGITS} digits")
         return None
 
     def number(self, fields: Fields, name: str, least: float = -1e9, most: float = 1e9) -> float | None:
