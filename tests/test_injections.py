@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from taskweave.engine.journal import Journal, JournalReader
+from taskweave.engine.journal import LEAST_ROOM, Journal, JournalReader
 from taskweave.errors import BadInput, RunRefused
 from taskweave.runs import Inbox
+from tests.simulated import simulated
 
 
 @pytest.fixture
@@ -214,3 +217,29 @@ def test_what_is_no_plain_file_of_a_sensible_size_is_set_aside(tmp_path: Path, k
         assert journal.tick(0, inbox) == []
     assert (inbox / "odd.why").read_text(encoding="utf-8")
     assert not odd.exists()
+
+
+def test_what_is_no_incident_is_set_aside_with_its_reason_beside_it_and_the_run_goes_on(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", until="week:1")
+    nonsense = run.path / "inbox" / "c.json"
+    nonsense.write_text('{"title": "x", "category": "nonsense"}', encoding="utf-8")
+    later = run.resume(until="week:2")
+    assert later.finished
+    assert sorted(file.name for file in nonsense.parent.iterdir()) == ["c.rejected", "c.why"]
+    assert "nonsense" in nonsense.with_suffix(".why").read_text(encoding="utf-8")
+    assert not list(later.table("incidents"))
+
+
+def test_a_disk_without_room_is_found_out_before_anything_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = simulated(tmp_path / "run", until="week:1")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=LEAST_ROOM - 1))
+    with JournalReader(run.path / "journal.db") as journal:
+        before = journal.counts().attempts
+    outcome = run.resume(until="week:2").outcome
+    assert outcome is not None
+    assert outcome.stop == "disk"
+    assert "make room" in outcome.cause
+    with JournalReader(run.path / "journal.db") as journal:
+        assert journal.counts().attempts == before
+    monkeypatch.undo()
+    assert run.resume(until="week:2").finished

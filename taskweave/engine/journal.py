@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from taskweave.records import Json, Request, canonical, text_digest
 __all__ = ["Injection", "Journal", "JournalReader"]
 
 OUTCOME = "outcome"
+LEAST_ROOM = 2**20  # bytes: some turns of many answers
 
 
 def as_said(payload: dict[str, Json], n: int) -> int:
@@ -257,7 +259,13 @@ class Journal:
             self._db.executemany("INSERT INTO inputs(name, digest) VALUES (?, ?)", digests.items())
 
     def begin_session(self) -> None:
-        """An engine begins to drive: attempts from here on are its own."""
+        """An engine begins to drive: attempts from here on are its own.
+
+        Raises DiskFull where there is so little room that an answer might be paid and not be kept.
+        """
+        with contextlib.suppress(OSError):  # a file system that cannot say has room
+            if (free := shutil.disk_usage(self.path.parent).free) < LEAST_ROOM:
+                raise DiskFull(f"{self.path}: {free:,} bytes are free on that disk, less than {LEAST_ROOM:,}; make room, then resume")
         with self._transaction():
             cursor = self._db.execute("INSERT INTO sessions(first_attempt) VALUES (?)", (self._attempt + 1,))
             self._session = int(cursor.lastrowid or 0)

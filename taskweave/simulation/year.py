@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
@@ -35,7 +34,7 @@ from taskweave.simulation.amending import Amending
 from taskweave.simulation.changes import Changes
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
-from taskweave.simulation.incidents import Incidents, InForce, meant_for
+from taskweave.simulation.incidents import Incidents, InForce
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
 from taskweave.simulation.recurring import Recurring
@@ -206,7 +205,7 @@ class Year:
         for over in self.incidents.ended(day):
             stage.ledger.event("incident_end", subject=over.id)
         self.acting.morning(day)
-        for injection in self._journal.tick(day, self._inbox, partial(meant_for, calendar=self._calendar)):
+        for injection in self._journal.tick(day, self._inbox, self.incidents.meant):
             self._hear(injection.id, injection.payload, day, opening=opening)
         if opening:
             readings = stage.environment.values()
