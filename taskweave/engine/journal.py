@@ -23,7 +23,7 @@ from typing import Self
 from taskweave.engine.accounts import MAYBE_BILLED
 from taskweave.engine.budget import Bound
 from taskweave.engine.outcomes import Ended, Landed, Outcome
-from taskweave.engine.payloads import read_payload, shown
+from taskweave.engine.payloads import read_payload, set_aside, shown
 from taskweave.engine.promises import Ask
 from taskweave.engine.reader import Injection, JournalReader
 from taskweave.engine.store import ASKED, Transaction, damaged, leave_wal, legible, named, named_trouble, open_for_writing
@@ -173,14 +173,15 @@ class Journal:
             if (why := self._add_injection(id, canonical(payload), lambda: tick)) is not None:
                 raise BadInput(f"{id}: {why}")
 
-    def reject(self, id: str, tick: int, why: str) -> None:
-        """Write down, once, that an injection was taken and could not be used."""
+    def reject(self, id: str, tick: int, why: str) -> bool:
+        """Write down, once, that an injection was taken and could not be used; returns whether that is new."""
         with self._transaction():
-            self._db.execute(
+            done = self._db.execute(
                 "INSERT INTO rejected(name, why, tick)"
                 " SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM rejected WHERE name = ?1 AND tick = ?3)",
                 (id, shown(why), tick),
             )
+        return done.rowcount > 0
 
     def _commit_tick(self, n: int, inbox: Path, meant: Callable[[dict[str, Json], int], int]) -> None:
         files = sorted(f for f in inbox.glob("*.json") if not f.name.startswith(".")) if inbox.is_dir() else []
@@ -207,9 +208,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 file.unlink()
         for file, why in refused:
-            with contextlib.suppress(OSError):
-                file.with_suffix(".why").write_text(why + "\n", encoding="utf-8")
-                file.rename(file.with_suffix(".rejected"))
+            set_aside(file, why)
 
     def _add_injection(self, id: str, payload: str, tick: Callable[[], int]) -> str | None:
         """Add it unless it is there; returns why it cannot be, where another one has its name."""

@@ -1,10 +1,11 @@
 """What does a file in the inbox hold?  One JSON object of bounded size and depth, whatever else lies there.
 
-Entry point: `read_payload`.  It refuses to know what the object means.
+Entry points: `read_payload`, and `set_aside` for what is no use.  It refuses to know what the object means.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -20,6 +21,16 @@ MOST_DIGITS = 18  # of a whole number in it, which SQLite can hold
 MOST_SHOWN = 40  # characters of a value in it that is no use
 MOST_SAID = 1000  # characters of why it cannot be used
 _TOO_DEEP = f"the file is nested more than {MOST_DEPTH} deep"
+
+
+def set_aside(file: Path, why: str, content: str | None = None) -> None:
+    """Leave NAME.rejected with the reason in NAME.why beside it: the file itself, or its `content` where it has been taken."""
+    with contextlib.suppress(OSError):
+        file.with_suffix(".why").write_text(why + "\n", encoding="utf-8")
+        if content is None:
+            file.rename(file.with_suffix(".rejected"))
+        else:
+            file.with_suffix(".rejected").write_text(content, encoding="utf-8")
 
 
 def _bytes_of(file: Path) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
@@ -22,19 +23,20 @@ from taskweave.engine.engine import Engine
 from taskweave.engine.forking import offer_outside
 from taskweave.engine.gateway import Outage
 from taskweave.engine.journal import Journal
+from taskweave.engine.payloads import set_aside
 from taskweave.engine.stats import EngineStats, Pace
 from taskweave.engine.witness import Witness
 from taskweave.errors import IncidentInvalid
 from taskweave.org.calendar import Week
 from taskweave.pool.pool import Pool
-from taskweave.records import LEVELS, Backbone, Json
+from taskweave.records import LEVELS, Backbone, Json, canonical
 from taskweave.simulation.acting import Acting, person_row
 from taskweave.simulation.agent_calendar import AgentCalendar
 from taskweave.simulation.amending import Amending
 from taskweave.simulation.changes import Changes
 from taskweave.simulation.environment import Environment
 from taskweave.simulation.execution import Documents
-from taskweave.simulation.incidents import Incidents, InForce
+from taskweave.simulation.incidents import Incidents, InForce, meant_for
 from taskweave.simulation.ledger import Ledger
 from taskweave.simulation.planning import Planning
 from taskweave.simulation.recurring import Recurring
@@ -205,7 +207,7 @@ class Year:
         for over in self.incidents.ended(day):
             stage.ledger.event("incident_end", subject=over.id)
         self.acting.morning(day)
-        for injection in self._journal.tick(day, self._inbox, self.incidents.meant):
+        for injection in self._journal.tick(day, self._inbox, partial(meant_for, calendar=self._calendar)):
             self._hear(injection.id, injection.payload, day, opening=opening)
         if opening:
             readings = stage.environment.values()
@@ -223,7 +225,9 @@ class Year:
             heard = self.incidents.hear(id, payload, day)
         except IncidentInvalid as trouble:
             stage.ledger.event("reject", subject=id, object=str(trouble))
-            self._journal.reject(id, day, "; ".join(problem.what for problem in trouble.problems))
+            why = "; ".join(problem.what for problem in trouble.problems)
+            if self._journal.reject(id, day, why):
+                set_aside(self._inbox / f"{id}.json", why, canonical(payload))
             return
         self._book_incident(heard)
         self.acting.act(heard)

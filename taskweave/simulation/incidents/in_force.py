@@ -18,7 +18,7 @@ from taskweave.org.organization import Organization
 from taskweave.org.population import Population
 from taskweave.records import Json
 from taskweave.simulation.incidents.effects import Budget, Free, Incident, Outage, Push, Target, after
-from taskweave.simulation.incidents.files import meant_for, read_incident
+from taskweave.simulation.incidents.files import read_incident
 from taskweave.simulation.incidents.names import Who
 
 Spanned = TypeVar("Spanned", Free, Budget, Outage, Push)
@@ -93,16 +93,6 @@ class Incidents:
         self._struck.clear()
 
     # ------------------------------------------------------------ being heard
-    def meant(self, payload: dict[str, Json], today: int) -> int:
-        """The working day on which a payload from the inbox happens.  Raises BadInput where there is none, or it is no incident.
-
-        What is meant for a later day is read then: others may work here, of another organization.
-        """
-        tick = meant_for(payload, today, self._calendar)
-        if tick == today:
-            read_incident(payload, self._org, self._population, self._calendar)
-        return tick
-
     def hear(self, id: str, payload: Json, tick: int) -> InForce:
         """Add what came with a tick.  Raises IncidentInvalid."""
         incident = read_incident(payload, self._org, self._population, self._calendar)
