@@ -184,10 +184,10 @@ def test_what_was_asked_to_look_at_an_endpoint_is_no_step_with_a_length(tmp_path
 
 def test_questions_that_were_asked_again_are_paid_again(tmp_path: Path) -> None:
     with Loopback(faults=["nonsense", "prose", "null"] * 12) as server:
-        run = tw.simulate("tiny", until="week:4", out=tmp_path / "r", backbone=MODEL, base_url=server.url, limit=1, look=False)
+        run = tw.simulate("tiny", until="week:8", out=tmp_path / "r", backbone=MODEL, base_url=server.url, limit=1, look=False)
     lengths = lengths_from(run.path)
     assert max(step.again for step in lengths.steps.values()) > 1
-    (span,) = estimate(Organization.load("tiny"), backbone=MODEL, until="week:4", lengths=lengths).spans
+    (span,) = estimate(Organization.load("tiny"), backbone=MODEL, until="week:8", lengths=lengths).spans
     assert abs(span.total.calls / run.status().calls - 1) < 0.1
     assert all(abs(off) <= 0.1 for off in near(run, span)), near(run, span)
 
