@@ -189,3 +189,9 @@ def _outcomes(run: tw.Run) -> list[str]:
 
     with sqlite3.connect(run.folder.journal_path) as journal:
         return [value for (value,) in journal.execute("SELECT value FROM outcomes WHERE kind = 'complete'")]
+
+
+def test_a_secret_with_a_backslash_is_hidden_in_json_too() -> None:
+    secret = "abcdef\\ghijk"
+    assert "ghijk" not in Mask(secret).masked(json.dumps({"tok": secret}))
+    assert "ghijk" not in Mask(secret).masked(f"tok {secret}")

@@ -22,7 +22,7 @@ _STEERS = re.compile(f"[{UNSEEN}{HALVES}]")
 _LIKE_A_KEY = re.compile(r"\b(?:sk|key)-[\w*-]{4,}")
 _BETWEEN = "\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
 _JOINS = re.compile(f"[{_BETWEEN}\x00-\x1f\x7f]+")
-_ESCAPED = re.compile(r"\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|\\(u[0-9a-f]{4}|[nrtbf])|\\([\"/])", re.IGNORECASE)
+_ESCAPED = re.compile(r"\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|\\(u[0-9a-f]{4}|[nrtbf])|\\([\"/\\])", re.IGNORECASE)
 _UNIT = re.compile(f"{_ESCAPED.pattern}|[\\s\\S]", re.IGNORECASE)
 
 

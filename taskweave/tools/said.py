@@ -1,10 +1,16 @@
-"""How do one person's words stand in a Markdown file that holds several people's?  Entry point: `said`."""
+"""How do one person's words stand in a Markdown file that holds several people's?  Entry points: `said`, `page`."""
 
 from __future__ import annotations
 
 import re
 
+_FOOT = re.compile(r"^(?=[ \t]*(?:---+[ \t]*$|\*\*[^*\n]+\*\*[ \t]+[0-9]{4}-[0-9]{2}-[0-9]{2}))", re.MULTILINE)
 _BEGINS = re.compile(r"^([ \t]*)(?=[#*_>=`~-])", re.MULTILINE)
+
+
+def page(text: str) -> str:
+    """The text of a page, in which everything may stand but what looks like the line below it or a comment on it."""
+    return _FOOT.sub(r"\\", text)
 
 
 def said(text: str) -> str:

@@ -12,7 +12,7 @@ from taskweave.errors import ToolRefused
 from taskweave.records import Json
 from taskweave.tools.files import file_name
 from taskweave.tools.hand import Hand
-from taskweave.tools.said import said
+from taskweave.tools.said import page, said
 from taskweave.tools.tool import Line, Prose, tool
 
 SCHEMA = """
@@ -69,7 +69,7 @@ def page_of(hand: Hand, title: str) -> dict[str, Json]:
 def render(db: sqlite3.Connection, name: str) -> Iterator[tuple[str, bytes]]:
     """The page as a file."""
     for title, revision, text, author, changed in db.execute("SELECT * FROM pages WHERE title = ?", (name,)):
-        page = f"# {title}\n\n{text}\n\n---\nRevision {revision}, {author}, {changed}\n"
+        file = f"# {title}\n\n{page(text)}\n\n---\nRevision {revision}, {author}, {changed}\n"
         comments = db.execute("SELECT author, at, text FROM page_comments WHERE title = ? ORDER BY at, id", (name,))
-        page += "".join(f"\n**{by}** {at}\n\n{said(text)}\n" for by, at, text in comments)
-        yield f"wiki/{file_name(title, '.md')}", page.encode()
+        file += "".join(f"\n**{by}** {at}\n\n{said(text)}\n" for by, at, text in comments)
+        yield f"wiki/{file_name(title, '.md')}", file.encode()
